@@ -1,0 +1,226 @@
+"""The vocabulary: what is judged, under which rules, and what comes out.
+
+Everything here is frozen and holds no behaviour beyond small derived facts, so that every layer can import it and it
+imports none. Times are seconds, sizes are bytes, indexes count from 0.
+"""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evaluator.errors import InvalidSubmission
+
+MEBIBYTE = 1 << 20
+
+
+class Verdict(StrEnum):
+    """The outcome of a test or of a submission. A submission's is that of its first test that isn't accepted."""
+
+    ACCEPTED = "accepted"
+    WRONG_ANSWER = "wrong_answer"
+    TIME_LIMIT = "time_limit"
+    MEMORY_LIMIT = "memory_limit"
+    OUTPUT_LIMIT = "output_limit"
+    RUNTIME_ERROR = "runtime_error"
+    COMPILE_ERROR = "compile_error"
+    NO_CODE = "no_code"
+    """Nothing complete could be extracted from the model's answer: incomplete, which isn't incorrect."""
+    SKIPPED = "skipped"
+    """Not run, because an earlier test failed and `fail_fast` was set."""
+    CANCELLED = "cancelled"
+    INTERNAL_ERROR = "internal_error"
+    """Our failure, never the program's: the reward is None, so that a trainer leaves the sample out."""
+
+
+class Reason(StrEnum):
+    """Why a verdict is `internal_error`."""
+
+    BOX_LOST = "box_lost"
+    WORKER_LOST = "worker_lost"
+    CHECKER_FAILED = "checker_failed"
+
+
+class TestKind(StrEnum):
+    """How a test talks to the program."""
+
+    __test__ = False  # pytest would take the name for a test class
+
+    STDIN = "stdin"
+    """`input` is standard input, `expected` is standard output."""
+    FUNCTIONAL = "functional"
+    """`input` is one JSON value a line, one line an argument; `expected` is the JSON text of the returned value."""
+    ASSERTION = "assertion"
+    """`input` is Python test code that uses the program's names; it passes when it runs to its end."""
+
+
+class Prelude(StrEnum):
+    """Names that a program finds without importing them, as contest sites and LiveCodeBench offer them."""
+
+    AUTO = "auto"
+    """`contest` for functional tests (LeetCode programs use `List` unimported), `none` otherwise."""
+    NONE = "none"
+    CONTEST = "contest"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source text in a language. `entry_point` is None for a whole program, else `function` or `Class.method`."""
+
+    source: str
+    language: str = "python"
+    entry_point: str | None = None
+    prelude: Prelude = Prelude.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One input and, optionally, what is expected for it. Without `expected` the output itself is the answer."""
+
+    __test__ = False
+
+    kind: TestKind
+    input: str
+    expected: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Ordered test cases. `id` is the SHA-256 of the suite's bytes as uploaded. Limits and policy aren't part of it."""
+
+    id: str
+    tests: tuple[TestCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one test may use. `wall_seconds` None means a generous multiple of the CPU limit (see `wall`)."""
+
+    cpu_seconds: float = 6.0
+    wall_seconds: float | None = None
+    memory_bytes: int = 1024 * MEBIBYTE
+    output_bytes: int = 32 * MEBIBYTE
+    processes: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be enforced.
+
+        Raises:
+            InvalidSubmission: a limit is not a finite number in its range.
+        """
+        _check_range("limits.cpu_seconds", self.cpu_seconds, 0.01, 3600)
+        if self.wall_seconds is not None:
+            _check_range("limits.wall_seconds", self.wall_seconds, 0.01, 4 * 3600)
+        _check_range("limits.memory_bytes", self.memory_bytes, 16 * MEBIBYTE, 1 << 40)
+        _check_range("limits.output_bytes", self.output_bytes, 1, 1 << 30)
+        _check_range("limits.processes", self.processes, 1, 4096)
+
+    @property
+    def wall(self) -> float:
+        """Seconds on the wall: generous, because a busy machine must not fail a program. Time that the program spends
+        waiting for a processor isn't counted (see `sandbox/runner/watch.py`)."""
+        return self.wall_seconds if self.wall_seconds is not None else 3 * self.cpu_seconds + 1
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InvalidSubmission(f"{name} must be a finite number, not {value!r}.")
+    if not low <= value <= high:
+        raise InvalidSubmission(f"{name} must be between {low:g} and {high:g}, not {value!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How outputs are compared. Travels with the submission, not with the suite. Rungs: `docs/comparison.md`."""
+
+    profile: str = "microcoder"
+    """`exact`, `livecodebench` or `microcoder`."""
+    absolute_tolerance: float | None = None
+    """None: the profile's own. A number here also applies where the expected token is written as an integer."""
+    relative_tolerance: float | None = None
+    ignore_case: bool = False
+
+
+class RewardScheme(StrEnum):
+    """How a judgement becomes a number."""
+
+    ALL_OR_NOTHING = "all_or_nothing"
+    FRACTION = "fraction"
+    """Accepted tests over all tests of the suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A program against a suite, under limits and a policy. `program` None: the answer held no complete code."""
+
+    program: Program | None
+    suite_id: str
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = field(default_factory=Policy)
+    fail_fast: bool = True
+    reward: RewardScheme = RewardScheme.ALL_OR_NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What comparison says. Accepted: `rung` names the rule that did. Rejected: where both first differ."""
+
+    matched: bool
+    rung: str | None = None
+    position: str | None = None
+    expected: str | None = None
+    found: str | None = None
+
+    @property
+    def explanation(self) -> str:
+        """One readable line."""
+        if self.matched:
+            return f"accepted by the rung '{self.rung}'"
+        return f"{self.position}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What one test gave. `output` is there when the test had no expected output, or when it was asked for."""
+
+    __test__ = False
+
+    index: int
+    verdict: Verdict
+    match: Match | None = None
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    memory_bytes: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    output: str | None = None
+    stderr: str | None = None
+    detail: str | None = None
+    """One sentence on a verdict that isn't `accepted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Where a judgement was made: results hold for this Python, this numpy, this image, this kind of box."""
+
+    sandbox: str
+    python: str
+    numpy: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The outcome of one submission. `reward` is None for `internal_error`, and where nothing was judged."""
+
+    verdict: Verdict
+    reward: float | None
+    tests: tuple[TestResult, ...] = ()
+    first_failed: int | None = None
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    memory_bytes: int = 0
+    detail: str | None = None
+    reason: Reason | None = None
+    suspicion: str | None = None
+    runtime: Runtime | None = None

@@ -1,0 +1,1 @@
+"""Ways to get a box, and what runs inside one."""

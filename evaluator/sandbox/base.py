@@ -1,0 +1,120 @@
+"""The contract of a box: three verbs (load, run, reset), and the facts that they return.
+
+A box holds no opinion. It runs a program on an input under limits and says what happened; `evaluator/judge.py` is the
+only place that turns a Run into a Verdict. Every backend passes `tests/test_box_contract.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from evaluator.model import Limits, Program, Runtime
+
+
+class Launcher(StrEnum):
+    """How a program is started."""
+
+    COMPILED = "compiled"
+    """Fork the warm runner and execute the compiled program in the child: the fast way."""
+    COMMAND = "command"
+    """Fork and `execve` an interpreter on the source: the oracle of fidelity."""
+
+
+class Limit(StrEnum):
+    """Which limit ended a run."""
+
+    CPU = "cpu"
+    WALL = "wall"
+    MEMORY = "memory"
+    OUTPUT = "output"
+    PROCESSES = "processes"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What to do with a loaded program on one input."""
+
+    input: bytes
+    function: str | None = None
+    """None: run it as a script with `input` on stdin. Else the entry point to call with `input` as JSON lines."""
+    test_code: bytes | None = None
+    """Assertion tests: this code runs in a process of its own, and its calls reach the program in another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Facts about one execution."""
+
+    exit_code: int | None
+    signal: int | None
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    """Peak resident memory above the runner's own."""
+    limit: Limit | None
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+    """The program wrote more than `output_bytes`."""
+    value: bytes | None = None
+    """Function calls: the encoded returned value (`runner/values.py`). None: the call didn't return."""
+    failure: str | None = None
+    """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text."""
+
+
+class Artifact(Protocol):
+    """A loaded program. It belongs to no single box, so that a test can be repeated in a fresh one."""
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailure:
+    """The program can't be loaded: its own fault. `message` is the compiler's text."""
+
+    message: str
+
+
+class Box(Protocol):
+    """One locked room with a warm runner in it. Not for use by two threads at once.
+
+    Every verb raises `BoxLost` when the box died or hung; such a box is only to be closed.
+    """
+
+    @property
+    def runtime(self) -> Runtime:
+        """What runs inside."""
+
+    def load(self, program: Program, limits: Limits, launcher: Launcher = Launcher.COMPILED) -> Artifact | CompileFailure:
+        """Compile `program`, inside the box."""
+
+    def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:
+        """Run once. The box is proven empty afterwards."""
+
+    def run_all(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+        """Run each call, in order; the next waits at the box while the last result is looked at.
+
+        Closing the iterator early cancels what waits or runs; the box stays usable.
+        """
+
+    def reset(self) -> bool:
+        """True: the box is as new and may serve another submission. False: destroy it."""
+
+    def close(self) -> None:
+        """Destroy the box and everything in it. Never raises."""
+
+
+class Backend(Protocol):
+    """A way to get boxes."""
+
+    name: str
+
+    def start(self) -> Box:
+        """A fresh box.
+
+        Raises:
+            SandboxUnavailable: this machine can't; the message says what to do.
+        """

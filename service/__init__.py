@@ -1,0 +1,1 @@
+"""The evaluator as a service: API, queue, workers, command line."""
