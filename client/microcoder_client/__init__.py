@@ -1,3 +1,45 @@
-"""The thin client of the MicroCoder evaluator."""
+"""The thin client of the MicroCoder evaluator: `Client` to send with, three functions to build tests, the errors."""
+
+from .cases import Submission, Suite, TestCase, assertion_test, functional_test, stdin_test
+from .client import Client
+from .exceptions import (
+    AnswerNotUnderstood,
+    ConnectionFailed,
+    DeadlineExceeded,
+    EvaluationUnknown,
+    KeyRefused,
+    MicrocoderError,
+    RequestRefused,
+    ServiceError,
+    ServiceOverloaded,
+)
+from .judgements import Evaluation, Judgement, Match, Problem, Runtime, TestResult
+from .retries import Backoff
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AnswerNotUnderstood",
+    "Backoff",
+    "Client",
+    "ConnectionFailed",
+    "DeadlineExceeded",
+    "Evaluation",
+    "EvaluationUnknown",
+    "Judgement",
+    "KeyRefused",
+    "Match",
+    "MicrocoderError",
+    "Problem",
+    "RequestRefused",
+    "Runtime",
+    "ServiceError",
+    "ServiceOverloaded",
+    "Submission",
+    "Suite",
+    "TestCase",
+    "TestResult",
+    "assertion_test",
+    "functional_test",
+    "stdin_test",
+]

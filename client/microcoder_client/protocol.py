@@ -1,0 +1,338 @@
+"""The conversation with the service, without any I/O: `BaseClient` builds requests, reads answers, decides on retries.
+
+A conversation is a generator. It yields what it wants done, an `httpx.Request` to send or a `Pause` to sleep, and is
+given back the response, or the `httpx.TransportError` that came instead. `Client` drives one with blocking calls; an
+asynchronous client drives the same generators with `await`, and adds nothing else.
+
+Every request may be repeated: the client chooses the evaluation's id, and a suite is named by its content.
+"""
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from .cases import Submission, Suite, SuiteLike, suite_of
+from .exceptions import (
+    AnswerNotUnderstood,
+    ConnectionFailed,
+    DeadlineExceeded,
+    EvaluationUnknown,
+    KeyRefused,
+    RequestRefused,
+    ServiceOverloaded,
+)
+from .judgements import Evaluation, Judgement, Problem, read_evaluation
+from .retries import RETRIED_STATUSES, Backoff, read_retry_after
+
+LONGEST_WAIT = 30.0
+"""Seconds that one request asks the service to hold it: below what proxies bear."""
+
+_logger = logging.getLogger("microcoder_client")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Sleep so many seconds, then go on."""
+
+    seconds: float
+
+
+Flow = Generator[httpx.Request | Pause, httpx.Response | httpx.TransportError | None, T]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Posting:
+    """An evaluation as it will be posted, as often as needed: always the same id and the same body."""
+
+    id: str
+    body: bytes
+    suites: Mapping[str, Suite]
+    size: int
+
+
+class BaseClient:
+    """Everything but the sending. Not to be used by itself."""
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None = None,
+        *,
+        deadline: float = 3600.0,
+        patience: float = 120.0,
+        timeout: float = 30.0,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """Speak to the service at `url`.
+
+        Args:
+            url: where the service listens, such as `http://127.0.0.1:8000`.
+            api_key: sent as a bearer token.
+            deadline: seconds that one `evaluate` may take in all, retries included. Longer than the service's own.
+            patience: seconds without any answer at all after which `ConnectionFailed` is raised.
+            timeout: seconds for one request to connect and be answered; what it asks the service to wait comes on top.
+            backoff: pauses between retries.
+        """
+        try:
+            self._url = httpx.URL(url.rstrip("/") + "/")
+        except httpx.InvalidURL as error:
+            raise ValueError(f"{url!r} is no URL ({error}): write it like http://127.0.0.1:8000.") from None
+        if self._url.scheme not in {"http", "https"} or not self._url.host:
+            raise ValueError(f"{url!r} is no URL of a service: write it like http://127.0.0.1:8000.")
+        self._deadline, self._patience, self._timeout = deadline, patience, timeout
+        self._backoff = backoff or Backoff()
+        self._headers = {"Accept": "application/json", "User-Agent": "microcoder-client"}
+        if api_key is not None:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._stored: set[str] = set()
+
+    # Requests
+
+    def _request(
+        self, method: str, path: str, *, content: bytes | None = None, wait: float = 0.0, kind: str = "application/json"
+    ) -> httpx.Request:
+        headers = dict(self._headers)
+        if content is not None:
+            headers["Content-Type"] = kind
+        timeout = httpx.Timeout(self._timeout + wait, connect=min(10.0, self._timeout))
+        return httpx.Request(
+            method,
+            self._url.join(path),
+            params={"wait": f"{wait:g}"} if wait else None,
+            headers=headers,
+            content=content,
+            extensions={"timeout": timeout.as_dict()},
+        )
+
+    def _posting(
+        self,
+        submissions: Sequence[Submission | str],
+        *,
+        suite: SuiteLike | None = None,
+        limits: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        fail_fast: bool | None = None,
+        reward: str | None = None,
+        id: str | None = None,
+    ) -> Posting:
+        shared = None if suite is None else suite_of(suite)
+        suites = {} if shared is None else {shared.id: shared}
+        items = []
+        for number, given in enumerate(submissions):
+            item = Submission(source=given) if isinstance(given, str) else given
+            own = None if item.suite is None else suite_of(item.suite)
+            if own is not None:
+                suites[own.id] = own
+            elif shared is None:
+                raise ValueError(f"submissions[{number}] has no suite: give it one, or give `suite` for all of them.")
+            items.append(_submission_body(item, own))
+        if not items:
+            raise ValueError("There is nothing to evaluate: the list of submissions is empty.")
+        identity = id or uuid.uuid4().hex
+        body = {
+            "id": identity,
+            "suite": None if shared is None else {"id": shared.id},
+            "limits": limits,
+            "policy": policy,
+            "fail_fast": fail_fast,
+            "reward": reward,
+            "submissions": items,
+        }
+        return Posting(identity, json.dumps(_given(body), allow_nan=False).encode(), suites, len(items))
+
+    # Conversations
+
+    def _exchange(self, request: httpx.Request, until: float) -> Flow[httpx.Response]:
+        """Send until there is an answer that isn't "come back later"; give up at `until` or when patience ends."""
+        failures, silent_since = 0, time.monotonic()
+        while True:
+            answer = yield request
+            failures += 1
+            now = time.monotonic()
+            retry_after = None
+            if isinstance(answer, httpx.Response):
+                if answer.status_code not in RETRIED_STATUSES:
+                    return answer
+                silent_since = now
+                retry_after = read_retry_after(answer.headers.get("Retry-After"))
+            elif not _is_worth_retrying(answer):
+                raise ConnectionFailed(f"Can't send to {self._url}: {answer}. Check the URL.") from answer
+            pause = self._backoff.pause(failures, retry_after)
+            end = until if isinstance(answer, httpx.Response) else min(until, silent_since + self._patience)
+            if now + pause > end:
+                raise self._gave_up(answer, retry_after)
+            _logger.info("%s %s failed (%s), trying again in %.2f s", request.method, request.url.path, answer, pause)
+            yield Pause(pause)
+
+    def _gave_up(self, answer: httpx.Response | httpx.TransportError | None, retry_after: float | None) -> Exception:
+        if isinstance(answer, httpx.Response):
+            said = _read_problem(answer)
+            return ServiceOverloaded(
+                f"The service at {self._url} stayed too busy until the deadline ({said.detail or said.title}). "
+                "Send less at a time, start more workers, or give a longer deadline.",
+                retry_after,
+            )
+        error = ConnectionFailed(
+            f"Nothing answers at {self._url} ({_describe(answer)}). Start the service with `microcoder serve`, or "
+            "check the URL."
+        )
+        error.__cause__ = answer
+        return error
+
+    def _stores_suites(self, suites: Mapping[str, Suite], until: float) -> Flow[None]:
+        """Upload what this process hasn't uploaded yet and the service doesn't have."""
+        for suite in suites.values():
+            if suite.id in self._stored:
+                continue
+            path = f"v1/suites/{suite.id}"
+            answer = yield from self._exchange(self._request("HEAD", path), until)
+            if answer.status_code == 404:
+                upload = self._request("PUT", path, content=suite.data, kind="application/jsonl")
+                answer = yield from self._exchange(upload, until)
+            self._check(answer)
+            self._stored.add(suite.id)
+
+    def _posts(self, posting: Posting, wait: float, until: float) -> Flow[Evaluation]:
+        """Post. A suite that the service has dropped since is uploaded again, twice at most."""
+        request = self._request("POST", "v1/evaluations", content=posting.body, wait=wait)
+        for attempt in range(3):
+            yield from self._stores_suites(posting.suites, until)
+            answer = yield from self._exchange(request, until)
+            if answer.status_code != 404 or attempt == 2:
+                break
+            self._stored.difference_update(posting.suites)
+        return self._read_evaluation(answer)
+
+    def _fetches(self, id: str, wait: float, until: float) -> Flow[Evaluation]:
+        answer = yield from self._exchange(self._request("GET", f"v1/evaluations/{id}", wait=wait), until)
+        return self._read_evaluation(answer)
+
+    def _cancels(self, id: str, until: float) -> Flow[None]:
+        answer = yield from self._exchange(self._request("DELETE", f"v1/evaluations/{id}"), until)
+        self._check(answer)
+
+    def _asks(self, path: str, until: float) -> Flow[dict[str, Any]]:
+        answer = yield from self._exchange(self._request("GET", path), until)
+        self._check(answer)
+        body = self._json(answer)
+        if not isinstance(body, dict):
+            raise self._not_understood(answer)
+        return body
+
+    def _evaluates(
+        self, posting: Posting, wait: float, until: float, progress: Progress | None
+    ) -> Flow[list[Judgement]]:
+        """Post, then ask until all is judged."""
+
+        def patient() -> float:
+            return max(0.1, min(wait, until - time.monotonic()))
+
+        evaluation = yield from self._posts(posting, patient(), until)
+        while not evaluation.finished:
+            if progress is not None:
+                progress(sum(item is not None for item in evaluation.judgements), posting.size)
+            if time.monotonic() >= until:
+                raise DeadlineExceeded(
+                    f"Evaluation {posting.id} wasn't done in time, and was cancelled. Give a longer deadline, or "
+                    "start more workers."
+                )
+            evaluation = yield from self._fetches(posting.id, patient(), until)
+        judged = [item for item in evaluation.judgements if item is not None]
+        if len(judged) != posting.size:
+            raise AnswerNotUnderstood(
+                f"Evaluation {posting.id} is {evaluation.status} with {len(judged)} of {posting.size} judgements: "
+                "fetch it again, or report this as a fault of the service."
+            )
+        if progress is not None:
+            progress(posting.size, posting.size)
+        return judged
+
+    # Answers
+
+    def _check(self, answer: httpx.Response) -> None:
+        """Raise what an answer that isn't a success stands for."""
+        if answer.is_success:
+            return
+        if not 400 <= answer.status_code < 500:
+            raise self._not_understood(answer)
+        problem = _read_problem(answer)
+        if problem.status in {401, 403}:
+            raise KeyRefused(f"The service refuses the API key: {problem.detail or 'give the right api_key.'}", problem)
+        sentence = problem.detail or problem.title or f"status {problem.status}"
+        if problem.status == 404 and "/evaluations/" in answer.request.url.path:
+            raise EvaluationUnknown(f"{sentence} Post it again: evaluations are kept for a limited time.", problem)
+        raise RequestRefused(f"The service refuses the request ({problem.status}): {sentence}", problem)
+
+    def _read_evaluation(self, answer: httpx.Response) -> Evaluation:
+        self._check(answer)
+        try:
+            return read_evaluation(self._json(answer))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._not_understood(answer) from error
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise self._not_understood(answer) from error
+
+    def _not_understood(self, answer: httpx.Response) -> AnswerNotUnderstood:
+        return AnswerNotUnderstood(
+            f"{answer.request.method} {answer.request.url} gave status {answer.status_code} and a body that isn't the "
+            "evaluator's: check the URL and what stands between, and that client and service are of one version."
+        )
+
+
+def _submission_body(item: Submission, own: Suite | None) -> dict[str, Any]:
+    program = {
+        "source": item.source,
+        "language": item.language,
+        "entry_point": item.entry_point,
+        "prelude": item.prelude,
+    }
+    body = {
+        "program": _given(program) if item.source is not None else None,
+        "answer": item.answer,
+        "suite": None if own is None else {"id": own.id},
+        "limits": item.limits,
+        "policy": item.policy,
+        "fail_fast": item.fail_fast,
+        "reward": item.reward,
+    }
+    return _given(body)
+
+
+def _given(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _is_worth_retrying(error: httpx.TransportError | None) -> bool:
+    return not isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError))
+
+
+def _describe(error: httpx.TransportError | None) -> str:
+    return str(error) or type(error).__name__
+
+
+def _read_problem(answer: httpx.Response) -> Problem:
+    try:
+        body = answer.json()
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    return Problem(
+        status=answer.status_code,
+        title=str(body.get("title", "")),
+        detail=str(body.get("detail", "")),
+        type=str(body.get("type", "about:blank")),
+        body=body,
+    )

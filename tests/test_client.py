@@ -1,0 +1,441 @@
+"""The thin client: against a scripted transport for what goes wrong, and against the real service for the rest."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import microcoder_client
+import pytest
+from microcoder_client import (
+    AnswerNotUnderstood,
+    Backoff,
+    Client,
+    ConnectionFailed,
+    DeadlineExceeded,
+    EvaluationUnknown,
+    KeyRefused,
+    RequestRefused,
+    ServiceOverloaded,
+    Submission,
+    Suite,
+    assertion_test,
+    functional_test,
+    stdin_test,
+)
+from microcoder_client.judgements import VERDICTS, read_evaluation, read_judgement
+from microcoder_client.retries import read_retry_after
+
+URL = "http://evaluator.test"
+QUICK = Backoff(first=0.001, longest=0.002)
+TESTS = [stdin_test("1\n", "2\n")]
+SUITE = Suite.of(TESTS)
+ACCEPTED = {"verdict": "accepted", "reward": 1.0, "tests": [{"index": 0, "verdict": "accepted"}]}
+
+Answer = httpx.Response | Exception
+
+
+class Script:
+    """Answers each method from its own list, whose last answer repeats. Keeps what it was sent."""
+
+    def __init__(self, **answers: Answer | list[Answer]) -> None:
+        self.answers = {name: given if isinstance(given, list) else [given] for name, given in answers.items()}
+        self.seen: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        if request.method in self.answers:
+            answers = self.answers[request.method]
+            answer = answers.pop(0) if len(answers) > 1 else answers[0]
+            if isinstance(answer, BaseException):
+                raise answer
+            return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        return httpx.Response(204)
+
+    @property
+    def methods(self) -> list[str]:
+        return [request.method for request in self.seen]
+
+    def bodies(self, method: str) -> list[dict]:
+        return [json.loads(request.content) for request in self.seen if request.method == method]
+
+
+def done(*judgements: dict) -> httpx.Response:
+    return httpx.Response(200, json={"id": "e1", "status": "done", "judgements": list(judgements) or [ACCEPTED]})
+
+
+def running(*judgements: dict | None) -> httpx.Response:
+    return httpx.Response(202, json={"id": "e1", "status": "running", "judgements": list(judgements) or [None]})
+
+
+def problem(status: int, detail: str = "Said why.", **headers: str) -> httpx.Response:
+    headers = {"content-type": "application/problem+json", **headers}
+    return httpx.Response(status, headers=headers, content=json.dumps({"title": "No", "detail": detail}).encode())
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., Client]]:
+    clients: list[Client] = []
+
+    def connect(script: Script, **options) -> Client:
+        options.setdefault("backoff", QUICK)
+        clients.append(Client(URL, transport=httpx.MockTransport(script), **options))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
+
+
+def test_everything_exported_is_listed_and_sorted() -> None:
+    exported = {
+        name
+        for name, value in vars(microcoder_client).items()
+        if not name.startswith("_") and not isinstance(value, type(json))
+    }
+
+    assert sorted(exported) == microcoder_client.__all__
+
+
+def test_it_imports_nothing_of_ours_and_only_httpx_beyond_the_standard_library() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import httpx; known = set(sys.modules); import microcoder_client\n"
+        "new = {name.split('.')[0] for name in set(sys.modules) - known}\n"
+        "print(sorted(new - set(sys.stdlib_module_names) - {'microcoder_client'}))"
+    )
+
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert printed.strip() == "[]"
+
+
+# Suites and submissions
+
+
+def test_a_suite_is_named_by_the_hash_of_its_json_lines() -> None:
+    suite = Suite.of([stdin_test("1\n", "é"), functional_test([[1, 2], "a"], None), assertion_test("assert f() == 1")])
+
+    lines = [json.loads(line) for line in suite.data.splitlines()]
+    assert suite.id == hashlib.sha256(suite.data).hexdigest()
+    assert lines == [
+        {"kind": "stdin", "input": "1\n", "expected": "é"},
+        {"kind": "functional", "input": '[1,2]\n"a"', "expected": "null"},
+        {"kind": "assertion", "input": "assert f() == 1"},
+    ]
+
+
+def test_a_test_without_expected_output_has_no_expected_field() -> None:
+    assert b"expected" not in Suite.of([stdin_test("1"), functional_test([1])]).data
+
+
+def test_one_string_in_place_of_a_list_of_arguments_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"write \['text'\]"):
+        functional_test("abc", 1)
+
+
+def test_a_submission_has_a_source_or_an_answer_and_not_both() -> None:
+    with pytest.raises(ValueError, match="exactly one"):
+        Submission()
+    with pytest.raises(ValueError, match="exactly one"):
+        Submission(source="a", answer="b")
+
+
+def test_a_submission_without_any_suite_is_refused_before_anything_is_sent(connect) -> None:
+    script = Script()
+
+    with pytest.raises(ValueError, match=r"submissions\[1\] has no suite"):
+        connect(script).evaluate([Submission(source="a", suite=TESTS), "b"])
+
+    assert script.seen == []
+
+
+def test_what_isnt_given_isnt_sent(connect) -> None:
+    script = Script(POST=done())
+
+    connect(script).evaluate([Submission(answer="```python\n1\n```", limits={"cpu_seconds": 2})], suite=TESTS)
+
+    [body] = script.bodies("POST")
+    assert body.pop("id")
+    assert body == {
+        "suite": {"id": SUITE.id},
+        "submissions": [{"answer": "```python\n1\n```", "limits": {"cpu_seconds": 2}}],
+    }
+
+
+def test_the_api_key_travels_as_a_bearer_token(connect) -> None:
+    script = Script(GET=httpx.Response(200, json={"status": "ok"}))
+
+    connect(script, api_key="k1").health()
+
+    assert script.seen[0].headers["authorization"] == "Bearer k1"
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port"])
+def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
+    with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8000"):
+        Client(url)
+
+
+def test_a_path_in_the_url_is_kept(connect) -> None:
+    script = Script(GET=httpx.Response(200, json={}))
+    with Client(URL + "/judge", transport=httpx.MockTransport(script)) as client:
+        client.runtimes()
+
+    assert script.seen[0].url.path == "/judge/v1/runtimes"
+
+
+# The way of an evaluation
+
+
+def test_a_suite_is_uploaded_when_the_service_lacks_it_and_then_never_again(connect) -> None:
+    script = Script(HEAD=problem(404), PUT=httpx.Response(201), POST=done())
+    client = connect(script)
+
+    for _ in range(3):
+        client.evaluate(["a"], suite=TESTS)
+
+    assert script.methods == ["HEAD", "PUT", "POST", "POST", "POST"]
+    assert script.seen[1].content == SUITE.data
+
+
+def test_a_suite_that_the_service_has_isnt_uploaded(connect) -> None:
+    script = Script(HEAD=httpx.Response(200), POST=done())
+
+    connect(script).evaluate(["a"], suite=TESTS)
+
+    assert script.methods == ["HEAD", "POST"]
+
+
+def test_a_suite_that_was_evicted_is_uploaded_again(connect) -> None:
+    script = Script(
+        HEAD=[httpx.Response(200), problem(404)], PUT=httpx.Response(201), POST=[problem(404, "No such suite."), done()]
+    )
+
+    connect(script).evaluate(["a"], suite=TESTS)
+
+    assert script.methods == ["HEAD", "POST", "HEAD", "PUT", "POST"]
+
+
+def test_a_suite_that_stays_unknown_is_reported_and_not_uploaded_for_ever(connect) -> None:
+    script = Script(HEAD=problem(404), PUT=httpx.Response(201), POST=problem(404, "No such suite."))
+
+    with pytest.raises(RequestRefused, match="No such suite"):
+        connect(script).evaluate(["a"], suite=TESTS)
+
+    assert script.methods.count("POST") == 3
+
+
+def test_it_asks_until_all_is_judged_and_tells_of_the_progress(connect) -> None:
+    script = Script(POST=running(None, None), GET=[running(ACCEPTED, None), done(ACCEPTED, ACCEPTED)])
+    heard: list[tuple[int, int]] = []
+
+    judgements = connect(script).evaluate(["a", "b"], suite=TESTS, progress=lambda *counts: heard.append(counts))
+
+    assert [judgement.verdict for judgement in judgements] == ["accepted", "accepted"]
+    assert heard == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_submit_returns_at_once_and_fetch_shows_what_is_there(connect) -> None:
+    script = Script(POST=running(), GET=running(ACCEPTED, None))
+    client = connect(script)
+
+    evaluation = client.fetch(client.submit(["a"], suite=TESTS, id="mine"))
+
+    assert script.bodies("POST")[0]["id"] == "mine"
+    assert not evaluation.finished
+    assert [item and item.verdict for item in evaluation.judgements] == ["accepted", None]
+
+
+def test_cancel_sends_a_delete(connect) -> None:
+    script = Script()
+
+    connect(script).cancel("e1")
+
+    assert [(request.method, request.url.path) for request in script.seen] == [("DELETE", "/v1/evaluations/e1")]
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_busy_service_is_asked_again_with_the_same_id_and_body(connect, status: int) -> None:
+    script = Script(POST=[problem(status), problem(status), done()])
+
+    connect(script).evaluate(["a"], suite=TESTS)
+
+    bodies = script.bodies("POST")
+    assert len(bodies) == 3
+    assert bodies[0] == bodies[1] == bodies[2]
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadTimeout, httpx.RemoteProtocolError])
+def test_a_broken_connection_is_tried_again_with_the_same_id(connect, error) -> None:
+    script = Script(POST=[error("broke"), done()])
+
+    connect(script).evaluate(["a"], suite=TESTS)
+
+    assert len({body["id"] for body in script.bodies("POST")}) == 1
+
+
+def test_retry_after_is_waited_for(connect) -> None:
+    script = Script(POST=[problem(429, **{"Retry-After": "1"}), done()])
+    started = time.monotonic()
+
+    connect(script).evaluate(["a"], suite=TESTS)
+
+    assert time.monotonic() - started >= 1.0
+
+
+def test_a_retry_after_beyond_the_deadline_is_reported_at_once(connect) -> None:
+    script = Script(POST=problem(429, "The queue is full.", **{"Retry-After": "60"}))
+    started = time.monotonic()
+
+    with pytest.raises(ServiceOverloaded, match="The queue is full") as caught:
+        connect(script, deadline=5).evaluate(["a"], suite=TESTS)
+
+    assert caught.value.retry_after == 60
+    assert time.monotonic() - started < 3
+
+
+def test_a_service_that_never_answers_is_given_up_when_patience_ends(connect) -> None:
+    script = Script(HEAD=httpx.ConnectError("refused"))
+
+    with pytest.raises(ConnectionFailed, match="microcoder serve"):
+        connect(script, patience=0.05).evaluate(["a"], suite=TESTS)
+
+    assert len(script.seen) > 2
+
+
+def test_patience_starts_anew_with_each_answer(connect) -> None:
+    refused = httpx.ConnectError("refused")
+    script = Script(POST=[refused, problem(503, **{"Retry-After": "0"}), refused, problem(503), refused, done()])
+
+    connect(script, patience=1).evaluate(["a"], suite=TESTS)
+
+    assert len(script.bodies("POST")) == 6
+
+
+def test_at_the_deadline_the_evaluation_is_cancelled(connect) -> None:
+    script = Script(POST=running(), GET=running())
+
+    with pytest.raises(DeadlineExceeded, match="longer deadline"):
+        connect(script).evaluate(["a"], suite=TESTS, deadline=0.2, wait=0.1)
+
+    assert script.methods[-1] == "DELETE"
+
+
+def test_ctrl_c_cancels_the_evaluation(connect) -> None:
+    script = Script(POST=running(), GET=KeyboardInterrupt())
+
+    with pytest.raises(KeyboardInterrupt):
+        connect(script).evaluate(["a"], suite=TESTS)
+
+    assert script.methods[-1] == "DELETE"
+    assert script.seen[-1].url.path.endswith(script.bodies("POST")[0]["id"])
+
+
+def test_an_id_that_is_anothers_isnt_cancelled(connect) -> None:
+    script = Script(POST=problem(409, "The id is taken."))
+
+    with pytest.raises(RequestRefused, match="The id is taken"):
+        connect(script).evaluate(["a"], suite=TESTS, id="taken")
+
+    assert "DELETE" not in script.methods
+
+
+def test_a_refusal_isnt_repeated_and_carries_the_problem(connect) -> None:
+    script = Script(POST=problem(422, "limits.cpu_seconds must be positive."))
+
+    with pytest.raises(RequestRefused, match=r"limits\.cpu_seconds must be positive") as caught:
+        connect(script).evaluate(["a"], suite=TESTS)
+
+    assert caught.value.problem.status == 422
+    assert script.methods.count("POST") == 1
+
+
+def test_a_wrong_key_is_an_error_of_its_own(connect) -> None:
+    with pytest.raises(KeyRefused):
+        connect(Script(HEAD=problem(401))).evaluate(["a"], suite=TESTS)
+
+
+def test_an_unknown_evaluation_is_an_error_of_its_own(connect) -> None:
+    with pytest.raises(EvaluationUnknown, match="Post it again"):
+        connect(Script(GET=problem(404, "No such evaluation."))).fetch("e9")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>a proxy's page</html>"),
+        httpx.Response(200, json=["a list"]),
+        httpx.Response(200, json={"no": "id"}),
+        httpx.Response(500, text="boom"),
+        httpx.Response(302, headers={"location": "http://elsewhere.test"}),
+    ],
+)
+def test_an_answer_that_isnt_the_evaluators_is_said_to_be_so(connect, answer: httpx.Response) -> None:
+    with pytest.raises(AnswerNotUnderstood, match="check the URL"):
+        connect(Script(POST=answer)).evaluate(["a"], suite=TESTS)
+
+
+def test_an_end_without_all_judgements_isnt_passed_off_as_one(connect) -> None:
+    script = Script(POST=httpx.Response(200, json={"id": "e1", "status": "cancelled", "judgements": [ACCEPTED, None]}))
+
+    with pytest.raises(AnswerNotUnderstood, match="1 of 2"):
+        connect(script).evaluate(["a", "b"], suite=TESTS)
+
+
+def test_health_is_asked_once_without_retries(connect) -> None:
+    script = Script(GET=httpx.ConnectError("refused"))
+
+    with pytest.raises(ConnectionFailed):
+        connect(script).health()
+
+    assert len(script.seen) == 1
+
+
+# Reading
+
+
+def test_an_unknown_verdict_is_an_internal_error_without_reward() -> None:
+    judgement = read_judgement({"verdict": "idleness_limit", "reward": 0.0, "tests": [{"verdict": "idleness_limit"}]})
+
+    assert judgement.verdict == "internal_error"
+    assert judgement.reward is None
+    assert "idleness_limit" in judgement.detail
+    assert judgement.tests[0].verdict == "internal_error"
+
+
+def test_an_internal_error_never_carries_a_reward() -> None:
+    assert read_judgement({"verdict": "internal_error", "reward": 0.0}).reward is None
+
+
+def test_unknown_fields_are_passed_over() -> None:
+    body = {"id": "e", "status": "done", "colour": "blue", "judgements": [{**ACCEPTED, "mood": "fine"}]}
+
+    assert read_evaluation(body).judgements[0].accepted
+
+
+def test_the_client_knows_every_verdict_of_the_service() -> None:
+    from evaluator.model import Verdict
+
+    assert {str(verdict) for verdict in Verdict} == VERDICTS
+
+
+def test_a_retry_after_is_a_number_or_a_date() -> None:
+    assert read_retry_after("7") == 7
+    assert read_retry_after("Thu, 01 Jan 1970 00:01:40 GMT", now=40) == 60
+    assert read_retry_after("Thu, 01 Jan 1970 00:01:40 GMT", now=400) == 0
+    assert read_retry_after("soon") is None
+    assert read_retry_after(None) is None
+
+
+def test_pauses_grow_to_a_bound_and_never_undercut_retry_after() -> None:
+    backoff = Backoff(first=1, factor=2, longest=10)
+
+    assert [backoff.pause(n, jitter=1) for n in (1, 2, 3, 4, 5, 5000)] == [1, 2, 4, 8, 10, 10]
+    assert backoff.pause(3, jitter=0) == 2
+    assert backoff.pause(1, retry_after=30, jitter=0) == 30
