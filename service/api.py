@@ -1,0 +1,279 @@
+"""The routes of `/v1`: bind, convert, call, convert. What they promise is in `schemas.py`, errors in `problems.py`."""
+
+import asyncio
+import hashlib
+import uuid
+from typing import Annotated, Any
+
+import redis
+from evaluator.suites import read_suite
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+
+from evaluator.errors import InvalidSuite
+from service.evaluations import Conflict, Evaluations, QueueFull, UnknownSuites
+from service.intake import Intake, Refused, prepare
+from service.problems import Problem, from_validation, invalid, unavailable
+from service.schemas import (
+    SHA256,
+    Detail,
+    EvaluationIn,
+    EvaluationOut,
+    HealthOut,
+    RuntimesOut,
+    SuiteOut,
+)
+from service.settings import Settings
+from service.suite_store import SuiteStoreFull, pack
+
+UPLOADS_AT_ONCE = 2
+"""Suites that one process reads at a time: each is held in memory whole."""
+RETRY_AFTER = 5
+
+Wait = Annotated[
+    float,
+    Query(
+        ge=0,
+        allow_inf_nan=False,
+        description="Seconds to wait for the end. Cut to what the service allows (60 by default); ask again then.",
+    ),
+]
+Listed = Annotated[Detail, Query(description="Tests that are listed: none, those that failed (at most 20), or all.")]
+SuiteId = Annotated[str, Path(pattern=SHA256, description="SHA-256 of the suite's bytes, in lower-case hexadecimals.")]
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemOut"}}}
+    words = {
+        400: "The body isn't JSON.",
+        401: "No key, or a wrong one.",
+        404: "Unknown: the detail says what to do.",
+        409: "The id belongs to an evaluation with another body.",
+        413: "Too large.",
+        415: "Not JSON.",
+        422: "Fields that can't be used; `errors` names each.",
+        429: "Too much waits already: come back after `Retry-After` seconds.",
+        503: "Redis is away or full: come back after `Retry-After` seconds.",
+    }
+    return {status: {"description": words[status], "content": content} for status in statuses}
+
+
+def make_router(settings: Settings, evaluations: Evaluations) -> APIRouter:
+    """The routes, bound to one service."""
+    router = APIRouter()
+    _add_evaluations(router, settings, evaluations)
+    _add_suites(router, settings, evaluations)
+    _add_state(router, evaluations)
+    return router
+
+
+def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
+    async def answer(id: str, wait: float, detail: Detail, pending_status: int) -> Response:
+        if wait > 0:
+            await evaluations.wait(id, min(wait, settings.wait_maximum))
+        found = await evaluations.fetch(id, detail)
+        if found is None:
+            raise _unknown_evaluation(settings)
+        text, final = found
+        headers = {"Location": f"/v1/evaluations/{id}"}
+        return Response(text, 200 if final else pending_status, headers, "application/json")
+
+    @router.post(
+        "/v1/evaluations",
+        summary="Evaluate one or many submissions",
+        response_model=EvaluationOut,
+        responses=_refusals(400, 401, 404, 409, 413, 415, 422, 429, 503)
+        | {202: {"model": EvaluationOut, "description": "Accepted, not done yet: fetch `Location`."}},
+        openapi_extra={"requestBody": _json_body("EvaluationIn")},
+    )
+    async def post_evaluation(request: Request, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
+        """Accept an evaluation, whole or not at all. With `wait`, answer when it is done, if it is by then.
+
+        The same `id` with the same body is the same evaluation, however often it is posted.
+        """
+        body = await _read_json(request)
+        asked, intake = await asyncio.to_thread(_parse, body, settings)
+        id = asked.id or uuid.uuid4().hex
+        try:
+            await evaluations.accept(id, intake)
+        except Conflict:
+            detail_text = f"The id {id} belongs to an evaluation with another body: choose another id."
+            raise Problem(409, "id-taken", detail_text) from None
+        except UnknownSuites as error:
+            raise _unknown_suites(error.ids) from None
+        except QueueFull as error:
+            raise _queue_full(error.unfinished, settings) from None
+        except SuiteStoreFull:
+            raise _suites_full() from None
+        return await answer(id, wait, detail, 202)
+
+    @router.get(
+        "/v1/evaluations/{id}",
+        summary="Fetch an evaluation",
+        response_model=EvaluationOut,
+        responses=_refusals(401, 404, 422, 503),
+    )
+    async def get_evaluation(id: str, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
+        """The evaluation as it stands, or as it stands after at most `wait` seconds."""
+        return await answer(id, wait, detail, 200)
+
+    @router.delete(
+        "/v1/evaluations/{id}",
+        summary="Cancel an evaluation",
+        response_model=EvaluationOut,
+        responses=_refusals(401, 404, 503),
+    )
+    async def delete_evaluation(id: str, detail: Listed = "failures") -> Response:
+        """Drop what waits (its verdict is `cancelled`, its reward null) and stop what runs. What is judged stays."""
+        if not await evaluations.cancel(id):
+            raise _unknown_evaluation(settings)
+        return await answer(id, 0, detail, 200)
+
+
+def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
+    uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+    @router.put(
+        "/v1/suites/{id}",
+        summary="Upload a suite",
+        response_model=SuiteOut,
+        responses=_refusals(401, 413, 422, 503) | {201: {"model": SuiteOut, "description": "Stored."}},
+        openapi_extra={"requestBody": {"required": True, "content": {"application/jsonl": {"schema": _SUITE_BYTES}}}},
+    )
+    async def put_suite(request: Request, id: SuiteId) -> Response:
+        """Store a suite: JSON Lines, a test a line, `{"kind", "input", "expected"?, "name"?}`."""
+        async with uploads:
+            data = await _receive(request, id)
+            stored = await evaluations.suites.describe(id)
+            if stored is not None:
+                return _suite(id, stored.tests, stored.size, 200)
+            tests, chunks = await asyncio.to_thread(_read_upload, data, settings)
+            try:
+                await evaluations.suites.put(id, len(data), tests, chunks)
+            except SuiteStoreFull:
+                raise _suites_full() from None
+            return _suite(id, tests, len(data), 201)
+
+    @router.head("/v1/suites/{id}", summary="Ask whether a suite is stored", responses=_refusals(401, 404, 503))
+    async def head_suite(id: SuiteId) -> Response:
+        """200 where it is stored, 404 where it is to be uploaded."""
+        stored = await evaluations.suites.describe(id)
+        return Response(status_code=404 if stored is None else 200)
+
+
+def _add_state(router: APIRouter, evaluations: Evaluations) -> None:
+    @router.get(
+        "/v1/runtimes",
+        summary="What programs run in",
+        response_model=RuntimesOut,
+        responses=_refusals(401, 503),
+    )
+    async def get_runtimes() -> Response:
+        """Python, numpy, image and kind of box, as the living workers tell it."""
+        workers = await evaluations.workers()
+        runtimes: list[dict[str, Any]] = []
+        for worker in workers:
+            if worker["runtime"] not in runtimes:
+                runtimes.append(worker["runtime"])
+        return JSONResponse({"runtimes": runtimes, "workers": workers})
+
+    @router.get("/health", summary="How the service is", response_model=HealthOut, responses=_HEALTH_DOWN)
+    async def get_health() -> Response:
+        """Needs no key. 503 when Redis is away; `degraded` when no worker is alive."""
+        try:
+            async with asyncio.timeout(2):
+                waiting, submissions, turns, workers = await evaluations.depth()
+        except (redis.RedisError, TimeoutError):
+            down = {"status": "down", "detail": "Redis doesn't answer: start it, or mend REDIS_URL.", "redis": "down"}
+            return JSONResponse(down | {"workers": 0, "queue": None}, 503, {"Retry-After": str(RETRY_AFTER)})
+        detail = "All is well." if workers else "No worker is alive: start one with `microcoder worker`."
+        return JSONResponse(
+            {
+                "status": "ok" if workers else "degraded",
+                "detail": detail,
+                "redis": "up",
+                "workers": workers,
+                "queue": {"evaluations": waiting, "submissions": submissions, "turns": turns},
+            }
+        )
+
+
+_HEALTH_DOWN: dict[int | str, dict[str, Any]] = {503: {"model": HealthOut, "description": "Redis is away."}}
+_SUITE_BYTES = {"type": "string", "example": '{"kind": "stdin", "input": "2 3\\n", "expected": "5\\n"}\n'}
+
+
+def _json_body(name: str) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{name}"}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+async def _read_json(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(415, "not-json", f"The body is said to be {kind}: send Content-Type: application/json.")
+    _refuse_encoding(request)
+    return await request.body()
+
+
+def _refuse_encoding(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise Problem(415, "encoded", f"The body is encoded ({encoding}): send it as it is.")
+
+
+def _parse(body: bytes, settings: Settings) -> tuple[EvaluationIn, Intake]:
+    try:
+        asked = EvaluationIn.model_validate_json(body)
+        return asked, prepare(asked, settings)
+    except ValidationError as error:
+        raise from_validation(error, body) from None
+    except Refused as error:
+        raise invalid(error.errors) from None
+
+
+async def _receive(request: Request, id: str) -> bytes:
+    _refuse_encoding(request)
+    data, digest = bytearray(), hashlib.sha256()
+    async for chunk in request.stream():
+        data += chunk
+        digest.update(chunk)
+    if digest.hexdigest() != id:
+        raise invalid([("id", f"The body's SHA-256 is {digest.hexdigest()}: name it so, or send the right bytes.")])
+    return bytes(data)
+
+
+def _read_upload(data: bytes, settings: Settings) -> tuple[int, list[bytes]]:
+    try:
+        tests = len(read_suite(data).tests)
+    except InvalidSuite as error:
+        raise invalid([("", str(error))]) from None
+    if tests > settings.max_tests:
+        raise invalid([("", f"There are {tests} tests; at most {settings.max_tests} may be.")])
+    return tests, pack(data)
+
+
+def _suite(id: str, tests: int, size: int, status: int) -> Response:
+    return JSONResponse({"id": id, "tests": tests, "bytes": size}, status)
+
+
+def _unknown_evaluation(settings: Settings) -> Problem:
+    kept = f"finished ones are kept for {settings.result_ttl_seconds} seconds"
+    return Problem(404, "unknown-evaluation", f"There is no such evaluation ({kept}): post it again.")
+
+
+def _unknown_suites(ids: list[str]) -> Problem:
+    detail = f"{len(ids)} of the suites aren't stored: upload each with PUT /v1/suites/{{id}} and post this again."
+    return Problem(404, "unknown-suite", detail, suites=ids)
+
+
+def _queue_full(unfinished: int, settings: Settings) -> Problem:
+    detail = (
+        f"{unfinished} submissions wait, and the bound is {settings.queue_bound}: send this again after "
+        f"{RETRY_AFTER} seconds, or start more workers."
+    )
+    return Problem(429, "queue-full", detail, headers={"Retry-After": str(RETRY_AFTER)})
+
+
+def _suites_full() -> Problem:
+    return unavailable("The store of suites is full of suites in use: send this again later.", 10)

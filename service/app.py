@@ -1,0 +1,115 @@
+"""Assembly: settings in, an ASGI application out. There is no global application.
+
+`uvicorn service.app:create_app --factory` reads the environment; everything else calls `create_app(settings)`. The
+application starts without Redis and finds it when it comes; until then it answers 503.
+"""
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import redis
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+import evaluator
+from service.api import make_router
+from service.evaluations import Evaluations
+from service.gate import LimitBody, RequireKey
+from service.problems import Problem, invalid, plain, sentence, unavailable
+from service.schemas import EvaluationIn, ProblemOut, field_name
+from service.settings import Settings, load_settings
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service's API.
+
+    Raises:
+        InvalidSettings: no settings were given, and the environment's can't be used.
+    """
+    settings = settings or load_settings()
+    evaluations = Evaluations(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with evaluations.opened():
+            yield
+
+    app = FastAPI(
+        title="MicroCoder",
+        summary="Judges programs that language models wrote.",
+        version=evaluator.__version__,
+        lifespan=lifespan,
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    app.include_router(make_router(settings, evaluations))
+    app.add_middleware(LimitBody, settings=settings)
+    app.add_middleware(RequireKey, keys=settings.api_keys)
+    app.add_exception_handler(Problem, _say_problem)
+    app.add_exception_handler(HTTPException, _say_refusal)
+    app.add_exception_handler(RequestValidationError, _say_invalid)
+    app.add_exception_handler(redis.RedisError, _say_away)
+    app.add_exception_handler(ClientDisconnect, _say_nothing)
+    app.add_exception_handler(Exception, _say_failure)
+    _document(app)
+    return app
+
+
+async def _say_problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _say_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return plain(error.status_code, request, error.headers).response()
+
+
+async def _say_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return invalid((field_name(tuple(item["loc"][1:])), sentence(item["msg"])) for item in error.errors()).response()
+
+
+async def _say_away(request: Request, error: Exception) -> Response:
+    logger.error("event=redis_failed method=%s path=%s error=%s", request.method, request.url.path, error)
+    if isinstance(error, redis.ResponseError):
+        return unavailable("Redis refuses to store more: give it more memory, or try again later.", 10).response()
+    return unavailable("Redis doesn't answer: nothing was lost, try again.").response()
+
+
+async def _say_nothing(request: Request, error: Exception) -> Response:
+    """The client has gone: nobody hears this."""
+    return Response(status_code=400)
+
+
+async def _say_failure(request: Request, error: Exception) -> Response:
+    """The server logs the trace; the client hears that it isn't to blame."""
+    logger.error("event=failed method=%s path=%s error=%s", request.method, request.url.path, type(error).__name__)
+    return Problem(500, "failed", "The service failed; its log says why. Try again, and report it.").response()
+
+
+def _document(app: FastAPI) -> None:
+    """Add the schemas that only this module's routes name by hand to the OpenAPI document."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            template = "#/components/schemas/{model}"
+            models = [(EvaluationIn, "validation"), (ProblemOut, "serialization")]
+            _, found = models_json_schema(models, ref_template=template)  # type: ignore[arg-type]
+            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            for name, schema in found["$defs"].items():
+                schemas.setdefault(name, schema)
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

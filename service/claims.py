@@ -1,0 +1,143 @@
+"""The record of an evaluation as a worker sees it: claim a submission, keep it, store its judgement, give it back.
+
+A claim is a lease. A worker that dies stops renewing it, and `recover`, which every worker calls now and then, puts the
+submission back at the front of its evaluation. Turns that got lost (their worker died with them in hand, or RQ forgot
+them) are noticed in the same way and replaced. Nothing here depends on RQ's own records.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from evaluator.model import Reason, Submission, Verdict
+from service.encoding import CANCELLED, load_submission, unjudged
+from service.records import CLAIM, GIVE_BACK, HEARTBEAT, NEXT_TURN, RECOVER, RENEW, STORE, TOP_UP, Keys
+from service.settings import Settings
+from service.suite_store import read_stored
+from service.turns import TurnQueue, new_turns
+
+STARTING = 5.0
+"""Seconds that a turn may be in nobody's sight, on its way from the queue to a worker, beyond a lease."""
+
+
+class Hold(IntEnum):
+    """What has become of a claim."""
+
+    KEPT = 0
+    CANCELLED = 1
+    """Nobody wants the judgement any more."""
+    LOST = 2
+    """It ran out and is another's now, or somebody has judged it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A submission in hand."""
+
+    evaluation: str
+    index: int
+    owner: str
+    submission: Submission
+    attempt: int
+
+
+class Claims:
+    """What a worker asks of Redis. `redis` is a blocking client; threads may share it."""
+
+    def __init__(self, redis: Any, settings: Settings) -> None:
+        """Use `redis`."""
+        self._redis = redis
+        self._settings = settings
+        self._keys = Keys(settings.queue)
+        self._turns = TurnQueue(redis, settings.queue, settings.failure_ttl_seconds)
+        self._claim = redis.register_script(CLAIM)
+        self._renew = redis.register_script(RENEW)
+        self._store = redis.register_script(STORE)
+        self._give_back = redis.register_script(GIVE_BACK)
+        self._recover = redis.register_script(RECOVER)
+        self._next_turn = redis.register_script(NEXT_TURN)
+        self._top_up = redis.register_script(TOP_UP)
+        self._heartbeat = redis.register_script(HEARTBEAT)
+
+    def claim(self, evaluation: str, owner: str) -> Claim | None:
+        """The next submission that waits; None where there is none. `owner` is never used twice."""
+        found = self._run(self._claim, evaluation, owner, self._settings.lease_seconds)
+        if not found:
+            return None
+        index, blob, attempt = found
+        return Claim(evaluation, int(index), owner, load_submission(blob), int(attempt))
+
+    def renew(self, claim: Claim) -> Hold:
+        """Keep a claim."""
+        lease = self._settings.lease_seconds
+        return Hold(int(self._run(self._renew, claim.evaluation, claim.index, claim.owner, lease)))
+
+    def store(self, claim: Claim, short: str, tests: bytes) -> bool:
+        """Write a judgement. False: another was first, and stays."""
+        ttl = self._settings.result_ttl_seconds
+        return bool(self._run(self._store, claim.evaluation, claim.index, short, tests, ttl))
+
+    def give_back(self, claim: Claim) -> None:
+        """Undo a claim."""
+        self._run(self._give_back, claim.evaluation, claim.index, claim.owner)
+
+    def end_turn(self, evaluation: str, turn: str) -> None:
+        """Put the evaluation back at the queue's tail while anything of it waits."""
+        [fresh] = new_turns(1)
+        if self._run(self._next_turn, evaluation, turn, fresh, max(1, self._count_workers())):
+            self._turns.enqueue([(evaluation, fresh)])
+
+    def heartbeat(self, worker: str, told: str, evaluation: str, turn: str) -> None:
+        """Say that this worker lives, and what it has in hand (or nothing)."""
+        self._run(self._heartbeat, worker, told, self._settings.lease_seconds, evaluation, turn)
+
+    def retire(self, worker: str) -> None:
+        """Say that this worker is gone."""
+        self._redis.zrem(self._keys.of("workers"), worker)
+
+    def read_suite(self, id: str) -> bytes | None:
+        """The bytes of a stored suite."""
+        return read_stored(self._redis, self._keys, id)
+
+    def recover(self) -> list[str] | None:
+        """Take back what dead workers held, and replace turns that were lost. Returns what was taken back.
+
+        Only one worker does it in any second; the others get None at once.
+        """
+        if not self._redis.set(self._keys.of("recovery"), 1, nx=True, px=1000):
+            return None
+        attempts, ttl = self._settings.max_attempts, self._settings.result_ttl_seconds
+        lost = unjudged(
+            Verdict.INTERNAL_ERROR,
+            f"The worker that judged this was lost, {attempts} times in a row.",
+            Reason.WORKER_LOST,
+        )
+        found = self._run(self._recover, attempts, lost, CANCELLED, ttl)
+        self._replace_lost_turns()
+        return [claim.decode() for claim in found]
+
+    def _replace_lost_turns(self) -> None:
+        evaluations = [id.decode() for id in self._redis.smembers(self._keys.of("live"))]
+        if not evaluations:
+            return
+        queued = self._turns.waiting()
+        workers = max(1, self._count_workers())
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for id in evaluations:
+                pipeline.zrange(self._keys.evaluation(id, "t"), 0, -1)
+            turns = pipeline.execute()
+        fresh: list[tuple[str, str]] = []
+        patience = self._settings.lease_seconds + STARTING
+        for id, known in zip(evaluations, turns, strict=True):
+            alive = [turn for turn in (name.decode() for name in known) if turn in queued]
+            missing = self._run(self._top_up, id, workers, patience, new_turns(1)[0], *alive)
+            fresh += [(id, turn.decode()) for turn in missing]
+        if fresh:
+            self._turns.enqueue(fresh)
+
+    def _count_workers(self) -> int:
+        now = self._redis.time()
+        return int(self._redis.zcount(self._keys.of("workers"), now[0], "+inf"))
+
+    def _run(self, script: Any, *arguments: Any) -> Any:
+        return script(args=[self._keys.prefix, *arguments])

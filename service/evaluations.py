@@ -1,0 +1,242 @@
+"""Evaluations as the API sees them: accept, look, wait, cancel. The record in Redis is the truth (see `records.py`).
+
+Every method reads or changes the record in one step, so any API process can answer any request and may be restarted at
+any time. Waiting holds no connection: one task per process reads one stream of finished ids and wakes whoever waits;
+who is woken reads the record. When Redis is away, `redis.RedisError` flies, and the next call finds it again.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import redis
+import redis.asyncio
+import redis.asyncio.retry
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
+
+from service.encoding import CANCELLED, dump_submission, show
+from service.intake import InlineSuite, Intake
+from service.records import ACCEPT, CANCEL, LIVING, Keys
+from service.settings import Settings
+from service.suite_store import SuiteStore, pack
+from service.turns import TurnQueue, new_turns
+
+LOOK_AGAIN = 10.0
+"""Seconds after which a waiter reads the record even when nobody woke it."""
+
+
+class Conflict(Exception):
+    """The id belongs to another evaluation."""
+
+
+class UnknownSuites(Exception):
+    """Suites that aren't stored."""
+
+    def __init__(self, ids: list[str]) -> None:
+        """Keep the ids."""
+        super().__init__(ids)
+        self.ids = ids
+
+
+class QueueFull(Exception):
+    """So many submissions wait that no more are taken."""
+
+    def __init__(self, unfinished: int) -> None:
+        """Keep the number that waits."""
+        super().__init__(unfinished)
+        self.unfinished = unfinished
+
+
+class Evaluations:
+    """All that the API asks of Redis."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Prepare the connections; none is opened yet."""
+        self._settings = settings
+        self._keys = Keys(settings.queue)
+        self._redis = _connect(settings, settings.redis_connections)
+        self._reader = _connect(settings, 2)
+        retry = Retry(ConstantBackoff(0.05), 2)
+        self._blocking = redis.Redis.from_url(settings.redis, socket_timeout=5, socket_connect_timeout=2, retry=retry)
+        self._turns = TurnQueue(self._blocking, settings.queue, settings.failure_ttl_seconds)
+        self._accept = self._redis.register_script(ACCEPT)
+        self._cancel = self._redis.register_script(CANCEL)
+        self._living = self._redis.register_script(LIVING)
+        self.suites = SuiteStore(self._redis, self._keys, settings.suite_budget_bytes)
+        self._bells: dict[str, set[asyncio.Event]] = {}
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Wake waiters for the length of the block, then close every connection."""
+        task = asyncio.create_task(self._ring())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await self._redis.aclose()
+            await self._reader.aclose()
+            self._blocking.close()
+
+    async def accept(self, id: str, intake: Intake) -> None:
+        """Take an evaluation, whole or not at all. The same id with the same body again changes nothing.
+
+        Raises:
+            Conflict: the id has another body.
+            UnknownSuites: some are to be uploaded first.
+            QueueFull: try again later.
+            SuiteStoreFull: an inline suite finds no room.
+        """
+        turns = new_turns(max(1, min(await self.count_workers(), len(intake.submissions))))
+        suites = intake.suite_ids
+        blobs = await asyncio.to_thread(lambda: [dump_submission(item) for item in intake.submissions])
+        counts = [self._settings.queue_bound, len(turns), len(suites)]
+        arguments = [self._keys.prefix, id, intake.digest, *counts, *turns, *suites, *blobs]
+        for _ in range(3):
+            outcome, *rest = await self._accept(args=arguments)
+            if outcome != b"missing":
+                break
+            missing = [suite.decode() for suite in rest]
+            if unknown := [suite for suite in missing if suite not in intake.suites]:
+                raise UnknownSuites(unknown)
+            for suite in missing:
+                await self._put(intake.suites[suite])
+        match outcome:
+            case b"conflict":
+                raise Conflict(id)
+            case b"missing":
+                raise UnknownSuites(missing)
+            case b"full":
+                raise QueueFull(int(rest[0]))
+            case b"accepted":
+                await asyncio.to_thread(self._turns.enqueue, [(id, turn) for turn in turns])
+
+    async def _put(self, suite: InlineSuite) -> None:
+        chunks = await asyncio.to_thread(pack, suite.data)
+        await self.suites.put(suite.id, len(suite.data), suite.tests, chunks)
+
+    async def fetch(self, id: str, detail: str) -> tuple[str, bool] | None:
+        """The evaluation's JSON, and whether it is final. None: there is no such evaluation."""
+        keys = self._keys
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            pipeline.hmget(keys.evaluation(id), "total", "done", "state", "cancelled")
+            pipeline.hgetall(keys.evaluation(id, "r"))
+            pipeline.hlen(keys.evaluation(id, "c"))
+            if detail == "full":
+                pipeline.hgetall(keys.evaluation(id, "f"))
+            (total, done, state, cancelled), judged, running, *rest = await pipeline.execute()
+        if total is None:
+            return None
+        name = "cancelled" if cancelled else state.decode()
+        counts = {
+            "total": int(total),
+            "done": int(done),
+            "running": running,
+            "pending": int(total) - int(done) - running,
+        }
+        head = json.dumps({"id": id, "state": name, "counts": counts})
+        body = await asyncio.to_thread(_judgements, int(total), judged, rest[0] if rest else {}, detail)
+        return f'{head[:-1]}, "judgements": [{body}]}}', name in ("done", "cancelled")
+
+    async def wait(self, id: str, seconds: float) -> None:
+        """Return when the evaluation is final or unknown, or after `seconds`."""
+        deadline = time.monotonic() + seconds
+        with self._bell(id) as bell:
+            while not await self._is_final(id):
+                left = min(deadline - time.monotonic(), LOOK_AGAIN)
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(bell.wait(), left)
+                bell.clear()
+
+    async def cancel(self, id: str) -> bool:
+        """Drop what waits, and let the workers stop what runs. False: there is no such evaluation."""
+        ttl = self._settings.result_ttl_seconds
+        return bool(await self._cancel(args=[self._keys.prefix, id, CANCELLED, ttl]))
+
+    async def count_workers(self) -> int:
+        """How many workers are alive."""
+        return len(await self._living(args=[self._keys.prefix]))
+
+    async def workers(self) -> list[dict[str, Any]]:
+        """What each living worker says of itself."""
+        return [json.loads(told) for told in await self._living(args=[self._keys.prefix])]
+
+    async def depth(self) -> tuple[int, int, int, int]:
+        """Evaluations and submissions that aren't done, turns that are queued, workers that are alive."""
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.scard(self._keys.of("live"))
+            pipeline.get(self._keys.of("unfinished"))
+            pipeline.llen(self._turns.key)
+            await self._living(args=[self._keys.prefix], client=pipeline)
+            evaluations, submissions, turns, workers = await pipeline.execute()
+        return evaluations, int(submissions or 0), turns, len(workers)
+
+    async def _is_final(self, id: str) -> bool:
+        state, cancelled = await self._redis.hmget(self._keys.evaluation(id), "state", "cancelled")
+        return state is None or state == b"done" or cancelled is not None
+
+    @contextlib.contextmanager
+    def _bell(self, id: str) -> Iterator[asyncio.Event]:
+        bell = asyncio.Event()
+        self._bells.setdefault(id, set()).add(bell)
+        try:
+            yield bell
+        finally:
+            self._bells[id].discard(bell)
+            if not self._bells[id]:
+                del self._bells[id]
+
+    async def _ring(self) -> None:
+        """Read the stream of finished evaluations for ever. After a broken connection, wake everybody to look again."""
+        stream, last = self._keys.of("events"), b""
+        while True:
+            try:
+                if not last:
+                    newest = await self._reader.xrevrange(stream, count=1)
+                    last = newest[0][0] if newest else b"0-0"
+                    for bells in list(self._bells.values()):
+                        _strike(bells)
+                reply = await self._reader.xread({stream: last}, count=1000, block=2000)
+            except redis.RedisError:
+                last = b""
+                await asyncio.sleep(0.5)
+                continue
+            for _, entries in reply:
+                last = entries[-1][0]
+                for _, fields in entries:
+                    _strike(self._bells.get(fields[b"id"].decode(), set()))
+
+
+def _strike(bells: set[asyncio.Event]) -> None:
+    for bell in bells:
+        bell.set()
+
+
+def _judgements(total: int, judged: dict[bytes, bytes], tests: dict[bytes, bytes], detail: str) -> str:
+    shown = []
+    for number in range(total):
+        index = str(number).encode()
+        short = judged.get(index)
+        shown.append("null" if short is None else show(short, tests.get(index), detail))
+    return ", ".join(shown)
+
+
+def _connect(settings: Settings, connections: int) -> Any:
+    """An asyncio client whose callers wait for a free connection (redis-py's default is to fail beyond 100)."""
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.redis,
+        max_connections=connections,
+        timeout=10,
+        protocol=2,
+        socket_timeout=5,
+        socket_connect_timeout=2,
+        retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), 2),
+    )
+    return redis.asyncio.Redis(connection_pool=pool)

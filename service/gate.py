@@ -1,0 +1,89 @@
+"""What stands before the routes, and before any parsing: who may come in, and how much they may bring. Plain ASGI."""
+
+import hmac
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.problems import Problem
+from service.settings import Settings
+
+OPEN = frozenset({"/health", "/openapi.json", "/docs"})
+"""Paths that need no key: how the service is, and how to speak to it."""
+
+
+class RequireKey:
+    """Asks for an API key, where there are any, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."""
+
+    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
+        """Let those in who have one of `keys`."""
+        self._app = app
+        self._keys = [key.encode() for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http" and self._keys and scope["path"] not in OPEN:
+            headers = Headers(scope=scope)
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+            if not self._is_known(given.encode()):
+                problem = Problem(
+                    401,
+                    "bad-key",
+                    "This service asks for an API key: send it as `Authorization: Bearer KEY`.",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+                await problem.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, given: bytes) -> bool:
+        """Takes as long for a nearly right key as for a wrong one."""
+        known = False
+        for key in self._keys:
+            known |= hmac.compare_digest(key, given)
+        return known
+
+
+class LimitBody:
+    """Refuses a body that is too large: by what it says of its length, and else as soon as it has sent too much."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        """Use the bounds of `settings`."""
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, counting."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_suite = scope["path"].startswith("/v1/suites/")
+        bound = self._settings.max_suite_bytes if is_suite else self._settings.max_body_bytes
+        told = Headers(scope=scope).get("content-length", "")
+        if told.isdecimal() and int(told) > bound:
+            await too_large(bound).response()(scope, receive, send)
+            return
+        seen = 0
+
+        async def counting() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > bound:
+                raise too_large(bound)
+            return message
+
+        await self._app(scope, counting, send)
+
+
+def too_large(bound: int) -> Problem:
+    """413."""
+    return Problem(
+        413,
+        "too-large",
+        f"The body may have {bound} bytes: send fewer submissions at a time, or upload the suite first "
+        "(PUT /v1/suites/{sha256}) and name it by its id.",
+        headers={"Connection": "close"},
+    )

@@ -1,0 +1,89 @@
+"""Suites in Redis: each stored once under its hash, compressed in chunks, within a budget of bytes.
+
+When the budget is spent, the suites that were used longest ago make room, except those that an unfinished evaluation
+needs. So a suite may be gone when it is named again; the client is told to upload it (404). A suite that was accepted
+with an evaluation stays until that is done.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from service.records import KEEP_SUITE, Keys
+
+CHUNK = 4 << 20
+"""Bytes of a suite that are compressed together."""
+UNCOMMITTED_TTL = 600
+"""Seconds until chunks go away whose upload was never finished."""
+
+
+class SuiteStoreFull(Exception):
+    """Every stored suite is in use, and the budget is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSuite:
+    """What is known of a suite without reading it."""
+
+    id: str
+    size: int
+    tests: int
+
+
+def pack(data: bytes) -> list[bytes]:
+    """The chunks to store."""
+    return [zlib.compress(data[at : at + CHUNK], 3) for at in range(0, len(data), CHUNK)]
+
+
+def unpack(chunks: Iterable[bytes]) -> bytes:
+    """The bytes as they were uploaded."""
+    return b"".join(zlib.decompress(chunk) for chunk in chunks)
+
+
+class SuiteStore:
+    """The store, as the API sees it. `redis` is an asyncio client."""
+
+    def __init__(self, redis: Any, keys: Keys, budget: int) -> None:
+        """Use `redis`, and at most `budget` bytes of it."""
+        self._redis = redis
+        self._keys = keys
+        self._budget = budget
+        self._keep = redis.register_script(KEEP_SUITE)
+
+    async def describe(self, id: str) -> StoredSuite | None:
+        """What is known of suite `id`; None where it isn't stored."""
+        size, tests = await self._redis.hmget(self._keys.of(f"suite:{id}"), "size", "tests")
+        return None if size is None else StoredSuite(id, int(size), int(tests))
+
+    async def put(self, id: str, size: int, tests: int, chunks: list[bytes]) -> None:
+        """Store what `pack` made of a suite.
+
+        Raises:
+            SuiteStoreFull: there is no room, and nothing may be dropped.
+        """
+        stored = sum(map(len, chunks))
+        arguments = [self._keys.prefix, id, self._budget, stored, size, tests, len(chunks)]
+        for _ in range(3):
+            for number, chunk in enumerate(chunks):
+                await self._redis.set(self._keys.of(f"suite:{id}:{number}"), chunk, ex=UNCOMMITTED_TTL)
+            outcome = int(await self._keep(args=arguments))
+            if outcome == 1:
+                return
+            if outcome == 0:
+                break
+        raise SuiteStoreFull(f"There is no room for {stored} more bytes of suites.")
+
+
+def read_stored(redis: Any, keys: Keys, id: str) -> bytes | None:
+    """The bytes of suite `id`, through a blocking client; None where it isn't stored."""
+    count = redis.hget(keys.of(f"suite:{id}"), "chunks")
+    if count is None:
+        return None
+    chunks = list(_chunks(redis, keys, id, int(count)))
+    return None if None in chunks else unpack(chunks)
+
+
+def _chunks(redis: Any, keys: Keys, id: str, count: int) -> Iterator[Any]:
+    for number in range(count):
+        yield redis.get(keys.of(f"suite:{id}:{number}"))
