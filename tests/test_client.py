@@ -64,16 +64,17 @@ class Script:
 
 
 def done(*judgements: dict) -> httpx.Response:
-    return httpx.Response(200, json={"id": "e1", "status": "done", "judgements": list(judgements) or [ACCEPTED]})
+    return httpx.Response(200, json={"id": "e1", "state": "done", "judgements": list(judgements) or [ACCEPTED]})
 
 
 def running(*judgements: dict | None) -> httpx.Response:
-    return httpx.Response(202, json={"id": "e1", "status": "running", "judgements": list(judgements) or [None]})
+    return httpx.Response(202, json={"id": "e1", "state": "running", "judgements": list(judgements) or [None]})
 
 
-def problem(status: int, detail: str = "Said why.", **headers: str) -> httpx.Response:
+def problem(status: int, detail: str = "Said why.", kind: str = "refused", **headers: str) -> httpx.Response:
     headers = {"content-type": "application/problem+json", **headers}
-    return httpx.Response(status, headers=headers, content=json.dumps({"title": "No", "detail": detail}).encode())
+    document = {"type": f"urn:microcoder:problem:{kind}", "title": "No", "status": status, "detail": detail}
+    return httpx.Response(status, headers=headers, content=json.dumps(document).encode())
 
 
 @pytest.fixture
@@ -211,7 +212,9 @@ def test_a_suite_that_the_service_has_isnt_uploaded(connect) -> None:
 
 def test_a_suite_that_was_evicted_is_uploaded_again(connect) -> None:
     script = Script(
-        HEAD=[httpx.Response(200), problem(404)], PUT=httpx.Response(201), POST=[problem(404, "No such suite."), done()]
+        HEAD=[httpx.Response(200), problem(404)],
+        PUT=httpx.Response(201),
+        POST=[problem(404, "No such suite.", "unknown-suite"), done()],
     )
 
     connect(script).evaluate(["a"], suite=TESTS)
@@ -220,7 +223,7 @@ def test_a_suite_that_was_evicted_is_uploaded_again(connect) -> None:
 
 
 def test_a_suite_that_stays_unknown_is_reported_and_not_uploaded_for_ever(connect) -> None:
-    script = Script(HEAD=problem(404), PUT=httpx.Response(201), POST=problem(404, "No such suite."))
+    script = Script(HEAD=problem(404), PUT=httpx.Response(201), POST=problem(404, "No such suite.", "unknown-suite"))
 
     with pytest.raises(RequestRefused, match="No such suite"):
         connect(script).evaluate(["a"], suite=TESTS)
@@ -362,7 +365,7 @@ def test_a_wrong_key_is_an_error_of_its_own(connect) -> None:
 
 
 def test_an_unknown_evaluation_is_an_error_of_its_own(connect) -> None:
-    with pytest.raises(EvaluationUnknown, match="Post it again"):
+    with pytest.raises(EvaluationUnknown, match="No such evaluation"):
         connect(Script(GET=problem(404, "No such evaluation."))).fetch("e9")
 
 
@@ -381,8 +384,16 @@ def test_an_answer_that_isnt_the_evaluators_is_said_to_be_so(connect, answer: ht
         connect(Script(POST=answer)).evaluate(["a"], suite=TESTS)
 
 
+def test_what_somebody_cancelled_has_the_verdict_cancelled_and_no_reward(connect) -> None:
+    script = Script(POST=httpx.Response(200, json={"id": "e1", "state": "cancelled", "judgements": [ACCEPTED, None]}))
+
+    judgements = connect(script).evaluate(["a", "b"], suite=TESTS)
+
+    assert [(judgement.verdict, judgement.reward) for judgement in judgements] == [("accepted", 1), ("cancelled", None)]
+
+
 def test_an_end_without_all_judgements_isnt_passed_off_as_one(connect) -> None:
-    script = Script(POST=httpx.Response(200, json={"id": "e1", "status": "cancelled", "judgements": [ACCEPTED, None]}))
+    script = Script(POST=httpx.Response(200, json={"id": "e1", "state": "done", "judgements": [ACCEPTED, None]}))
 
     with pytest.raises(AnswerNotUnderstood, match="1 of 2"):
         connect(script).evaluate(["a", "b"], suite=TESTS)
@@ -395,6 +406,12 @@ def test_health_is_asked_once_without_retries(connect) -> None:
         connect(script).health()
 
     assert len(script.seen) == 1
+
+
+def test_a_service_that_is_down_says_so_itself(connect) -> None:
+    script = Script(GET=httpx.Response(503, json={"status": "down", "detail": "Redis doesn't answer."}))
+
+    assert connect(script).health()["detail"] == "Redis doesn't answer."
 
 
 # Reading
@@ -414,7 +431,7 @@ def test_an_internal_error_never_carries_a_reward() -> None:
 
 
 def test_unknown_fields_are_passed_over() -> None:
-    body = {"id": "e", "status": "done", "colour": "blue", "judgements": [{**ACCEPTED, "mood": "fine"}]}
+    body = {"id": "e", "state": "done", "colour": "blue", "judgements": [{**ACCEPTED, "mood": "fine"}]}
 
     assert read_evaluation(body).judgements[0].accepted
 

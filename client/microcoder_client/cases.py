@@ -85,13 +85,17 @@ SuiteLike = Suite | Sequence[TestCase]
 class Submission:
     """A program (`source`), or a model's whole `answer` to take the program from, and how to judge it.
 
-    What is None here is what the call says, and else the service's default.
+    What is None here is what the call says, and else the service's default. Limits and policy are taken whole: one that
+    is given here isn't mixed with the call's.
     """
 
     source: str | None = None
     answer: str | None = None
+    whole_text_if_unfenced: bool = False
+    """An answer without any code block is itself the program."""
     entry_point: str | None = None
-    language: str = "python"
+    """For functional tests: `function` or `Class.method`."""
+    language: str | None = None
     prelude: str | None = None
     suite: SuiteLike | None = None
     limits: Mapping[str, Any] | None = None
@@ -103,6 +107,22 @@ class Submission:
         """Refuse what can't be judged."""
         if (self.source is None) == (self.answer is None):
             raise ValueError("A submission has either a source or an answer: give exactly one of the two.")
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """As the service reads it, but for the suite."""
+        program: dict[str, Any] = {"entry_point": self.entry_point, "prelude": self.prelude}
+        if self.source is not None:
+            program = {"program": given({"source": self.source, "language": self.language, **program})}
+        else:
+            program = {"answer": self.answer, "whole_text_if_unfenced": self.whole_text_if_unfenced or None, **program}
+        rules = {"limits": self.limits, "policy": self.policy, "fail_fast": self.fail_fast, "reward": self.reward}
+        return given({**program, **rules})
+
+
+def given(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the fields that are None: what isn't given isn't sent."""
+    return {key: value for key, value in body.items() if value is not None}
 
 
 def suite_of(tests: SuiteLike) -> Suite:

@@ -51,6 +51,7 @@ class Client(BaseClient):
         fail_fast: bool | None = None,
         reward: str | None = None,
         id: str | None = None,
+        detail: str | None = None,
         wait: float = LONGEST_WAIT,
         deadline: float | None = None,
         progress: Progress | None = None,
@@ -67,6 +68,7 @@ class Client(BaseClient):
             fail_fast: stop a submission at its first failed test.
             reward: `all_or_nothing` or `fraction`.
             id: a name for the evaluation, so that it can be fetched later; a fresh one is drawn otherwise.
+            detail: which tests a judgement lists: `summary` none, `failures` the first that failed, `full` all.
             wait: seconds that one request waits for the end before the client asks again.
             deadline: seconds in all, instead of the client's own.
             progress: called with (judged, all) whenever the client hears of it.
@@ -79,7 +81,7 @@ class Client(BaseClient):
             submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
         )
         try:
-            return self._drive(self._evaluates(posting, wait, self._until(deadline), progress))
+            return self._drive(self._evaluates(posting, wait, detail, self._until(deadline), progress))
         except (KeyboardInterrupt, ConnectionFailed, DeadlineExceeded, ServiceError):
             # Not after a refusal: an id that is refused may be another's evaluation.
             self._abandon(posting)
@@ -100,11 +102,11 @@ class Client(BaseClient):
         posting = self._posting(
             submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
         )
-        return self._drive(self._posts(posting, 0.0, self._until(None))).id
+        return self._drive(self._posts(posting, 0.0, "summary", self._until(None))).id
 
-    def fetch(self, id: str, *, wait: float = 0.0) -> Evaluation:
+    def fetch(self, id: str, *, wait: float = 0.0, detail: str | None = None) -> Evaluation:
         """The evaluation as it stands, after at most `wait` seconds for its end."""
-        return self._drive(self._fetches(id, wait, self._until(None)))
+        return self._drive(self._fetches(id, wait, detail, self._until(None)))
 
     def cancel(self, id: str) -> None:
         """Stop the evaluation. What is already judged stays."""
@@ -112,7 +114,7 @@ class Client(BaseClient):
 
     def health(self) -> dict[str, Any]:
         """How the service is: queue depth, workers. Asked once, without retries."""
-        return self._drive(self._asks("health", time.monotonic()))
+        return self._drive(self._asks_health())
 
     def runtimes(self) -> dict[str, Any]:
         """What programs run in: Python, packages, kind of box."""

@@ -95,14 +95,19 @@ class Evaluation:
     """The state of what was posted. `judgements` holds None where a submission isn't judged yet."""
 
     id: str
-    status: str
+    state: str
     """`queued`, `running`, `done` or `cancelled`."""
     judgements: tuple[Judgement | None, ...] = ()
 
     @property
     def finished(self) -> bool:
         """Whether nothing more will come."""
-        return self.status in {"done", "cancelled"}
+        return self.state in {"done", "cancelled"}
+
+    @property
+    def judged(self) -> int:
+        """How many submissions have their judgement."""
+        return sum(judgement is not None for judgement in self.judgements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def read_evaluation(body: Mapping[str, Any]) -> Evaluation:
     raw = body.get("judgements") or ()
     return Evaluation(
         id=str(body["id"]),
-        status=str(body["status"]),
+        state=str(body["state"]),
         judgements=tuple(None if item is None else read_judgement(item) for item in raw),
     )
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from .cases import Submission, Suite, SuiteLike, suite_of
+from .cases import Submission, Suite, SuiteLike, given, suite_of
 from .exceptions import (
     AnswerNotUnderstood,
     ConnectionFailed,
@@ -32,6 +32,11 @@ from .retries import RETRIED_STATUSES, Backoff, read_retry_after
 
 LONGEST_WAIT = 30.0
 """Seconds that one request asks the service to hold it: below what proxies bear."""
+
+UNKNOWN_SUITE = ":unknown-suite"
+"""How the `type` of the problem ends when a suite is to be uploaded."""
+
+CANCELLED = Judgement("cancelled", None, detail="The evaluation was cancelled before this submission was judged.")
 
 _logger = logging.getLogger("microcoder_client")
 T = TypeVar("T")
@@ -97,7 +102,14 @@ class BaseClient:
     # Requests
 
     def _request(
-        self, method: str, path: str, *, content: bytes | None = None, wait: float = 0.0, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        kind: str = "application/json",
+        wait: float = 0.0,
+        detail: str | None = None,
     ) -> httpx.Request:
         headers = dict(self._headers)
         if content is not None:
@@ -106,7 +118,7 @@ class BaseClient:
         return httpx.Request(
             method,
             self._url.join(path),
-            params={"wait": f"{wait:g}"} if wait else None,
+            params=given({"wait": f"{wait:g}" if wait else None, "detail": detail}),
             headers=headers,
             content=content,
             extensions={"timeout": timeout.as_dict()},
@@ -126,14 +138,14 @@ class BaseClient:
         shared = None if suite is None else suite_of(suite)
         suites = {} if shared is None else {shared.id: shared}
         items = []
-        for number, given in enumerate(submissions):
-            item = Submission(source=given) if isinstance(given, str) else given
+        for number, program in enumerate(submissions):
+            item = Submission(source=program) if isinstance(program, str) else program
             own = None if item.suite is None else suite_of(item.suite)
             if own is not None:
                 suites[own.id] = own
             elif shared is None:
                 raise ValueError(f"submissions[{number}] has no suite: give it one, or give `suite` for all of them.")
-            items.append(_submission_body(item, own))
+            items.append(given({**item.wire, "suite": None if own is None else {"id": own.id}}))
         if not items:
             raise ValueError("There is nothing to evaluate: the list of submissions is empty.")
         identity = id or uuid.uuid4().hex
@@ -146,7 +158,7 @@ class BaseClient:
             "reward": reward,
             "submissions": items,
         }
-        return Posting(identity, json.dumps(_given(body), allow_nan=False).encode(), suites, len(items))
+        return Posting(identity, json.dumps(given(body), allow_nan=False).encode(), suites, len(items))
 
     # Conversations
 
@@ -200,24 +212,35 @@ class BaseClient:
             self._check(answer)
             self._stored.add(suite.id)
 
-    def _posts(self, posting: Posting, wait: float, until: float) -> Flow[Evaluation]:
+    def _posts(self, posting: Posting, wait: float, detail: str | None, until: float) -> Flow[Evaluation]:
         """Post. A suite that the service has dropped since is uploaded again, twice at most."""
-        request = self._request("POST", "v1/evaluations", content=posting.body, wait=wait)
+        request = self._request("POST", "v1/evaluations", content=posting.body, wait=wait, detail=detail)
         for attempt in range(3):
             yield from self._stores_suites(posting.suites, until)
             answer = yield from self._exchange(request, until)
-            if answer.status_code != 404 or attempt == 2:
+            if attempt == 2 or answer.status_code != 404 or not _read_problem(answer).type.endswith(UNKNOWN_SUITE):
                 break
             self._stored.difference_update(posting.suites)
         return self._read_evaluation(answer)
 
-    def _fetches(self, id: str, wait: float, until: float) -> Flow[Evaluation]:
-        answer = yield from self._exchange(self._request("GET", f"v1/evaluations/{id}", wait=wait), until)
+    def _fetches(self, id: str, wait: float, detail: str | None, until: float) -> Flow[Evaluation]:
+        request = self._request("GET", f"v1/evaluations/{id}", wait=wait, detail=detail)
+        answer = yield from self._exchange(request, until)
         return self._read_evaluation(answer)
 
     def _cancels(self, id: str, until: float) -> Flow[None]:
         answer = yield from self._exchange(self._request("DELETE", f"v1/evaluations/{id}"), until)
         self._check(answer)
+
+    def _asks_health(self) -> Flow[dict[str, Any]]:
+        """Once: a service that is down says so with a 503 that is an answer, not a reason to come back later."""
+        answer = yield self._request("GET", "health")
+        if not isinstance(answer, httpx.Response):
+            raise self._gave_up(answer, None)
+        body = self._json(answer)
+        if answer.status_code not in {200, 503} or not isinstance(body, dict) or "status" not in body:
+            raise self._not_understood(answer)
+        return body
 
     def _asks(self, path: str, until: float) -> Flow[dict[str, Any]]:
         answer = yield from self._exchange(self._request("GET", path), until)
@@ -228,32 +251,26 @@ class BaseClient:
         return body
 
     def _evaluates(
-        self, posting: Posting, wait: float, until: float, progress: Progress | None
+        self, posting: Posting, wait: float, detail: str | None, until: float, progress: Progress | None
     ) -> Flow[list[Judgement]]:
         """Post, then ask until all is judged."""
 
         def patient() -> float:
             return max(0.1, min(wait, until - time.monotonic()))
 
-        evaluation = yield from self._posts(posting, patient(), until)
+        evaluation = yield from self._posts(posting, patient(), detail, until)
         while not evaluation.finished:
             if progress is not None:
-                progress(sum(item is not None for item in evaluation.judgements), posting.size)
+                progress(evaluation.judged, posting.size)
             if time.monotonic() >= until:
                 raise DeadlineExceeded(
                     f"Evaluation {posting.id} wasn't done in time, and was cancelled. Give a longer deadline, or "
                     "start more workers."
                 )
-            evaluation = yield from self._fetches(posting.id, patient(), until)
-        judged = [item for item in evaluation.judgements if item is not None]
-        if len(judged) != posting.size:
-            raise AnswerNotUnderstood(
-                f"Evaluation {posting.id} is {evaluation.status} with {len(judged)} of {posting.size} judgements: "
-                "fetch it again, or report this as a fault of the service."
-            )
+            evaluation = yield from self._fetches(posting.id, patient(), detail, until)
         if progress is not None:
-            progress(posting.size, posting.size)
-        return judged
+            progress(evaluation.judged, posting.size)
+        return _complete(evaluation, posting.size)
 
     # Answers
 
@@ -268,7 +285,7 @@ class BaseClient:
             raise KeyRefused(f"The service refuses the API key: {problem.detail or 'give the right api_key.'}", problem)
         sentence = problem.detail or problem.title or f"status {problem.status}"
         if problem.status == 404 and "/evaluations/" in answer.request.url.path:
-            raise EvaluationUnknown(f"{sentence} Post it again: evaluations are kept for a limited time.", problem)
+            raise EvaluationUnknown(sentence, problem)
         raise RequestRefused(f"The service refuses the request ({problem.status}): {sentence}", problem)
 
     def _read_evaluation(self, answer: httpx.Response) -> Evaluation:
@@ -291,27 +308,14 @@ class BaseClient:
         )
 
 
-def _submission_body(item: Submission, own: Suite | None) -> dict[str, Any]:
-    program = {
-        "source": item.source,
-        "language": item.language,
-        "entry_point": item.entry_point,
-        "prelude": item.prelude,
-    }
-    body = {
-        "program": _given(program) if item.source is not None else None,
-        "answer": item.answer,
-        "suite": None if own is None else {"id": own.id},
-        "limits": item.limits,
-        "policy": item.policy,
-        "fail_fast": item.fail_fast,
-        "reward": item.reward,
-    }
-    return _given(body)
-
-
-def _given(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if value is not None}
+def _complete(evaluation: Evaluation, size: int) -> list[Judgement]:
+    """A judgement for every submission. What somebody cancelled while it was judged has none at the service."""
+    if len(evaluation.judgements) == size and (evaluation.judged == size or evaluation.state == "cancelled"):
+        return [item or CANCELLED for item in evaluation.judgements]
+    raise AnswerNotUnderstood(
+        f"Evaluation {evaluation.id} is {evaluation.state} with {evaluation.judged} of {size} judgements: fetch it "
+        "again, or report this as a fault of the service."
+    )
 
 
 def _is_worth_retrying(error: httpx.TransportError | None) -> bool:
