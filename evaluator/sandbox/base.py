@@ -88,7 +88,9 @@ class Box(Protocol):
     def runtime(self) -> Runtime:
         """What runs inside."""
 
-    def load(self, program: Program, limits: Limits, launcher: Launcher = Launcher.COMPILED) -> Artifact | CompileFailure:
+    def load(
+        self, program: Program, limits: Limits, launcher: Launcher = Launcher.COMPILED
+    ) -> Artifact | CompileFailure:
         """Compile `program`, inside the box."""
 
     def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:

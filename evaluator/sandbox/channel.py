@@ -1,0 +1,326 @@
+"""The worker's end of a box: speaks the runner's protocol over a socket, whatever the box is made of.
+
+Descriptors go from the worker to the box only. Inputs are sealed memfds opened read-only; outputs are fresh memfds that
+the worker keeps and reads, up to the limit, after the runner has answered.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import BoxLost, SandboxUnavailable
+from evaluator.model import TestKind as Kind
+from evaluator.model import Limits, Prelude, Program, Runtime
+from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
+
+MODULES = ("values", "confine", "watch", "launch", "assertion", "main")
+"""The runner's modules, in the order of their imports."""
+
+STARTUP_SECONDS = 60.0
+GRACE_SECONDS = 20.0
+MAX_AGE = 20_000
+"""Tests after which a box is replaced, whatever its health."""
+MAX_STDERR = 64 * 1024
+SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+COMPILE_LIMITS = Limits(cpu_seconds=10, memory_bytes=1 << 30)
+
+
+def bundle_runner() -> bytes:
+    """The runner's source, as `boot.py` wants it."""
+    folder = Path(__file__).parent / "runner"
+    return json.dumps({name: (folder / f"{name}.py").read_text("utf-8") for name in MODULES}).encode()
+
+
+def seal_input(data: bytes | memoryview) -> int:
+    """A memfd with `data`, sealed, at the start, open for reading only: the program can't write to it by any name."""
+    writable = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(writable, view) :]
+        os.fchmod(writable, 0o444)
+        fcntl.fcntl(writable, fcntl.F_ADD_SEALS, SEALS)
+        return reopen(writable)
+    finally:
+        os.close(writable)
+
+
+def reopen(descriptor: int) -> int:
+    """A fresh, read-only description of the same memfd: its offset is its own."""
+    return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def read_output(descriptor: int, limit: int) -> bytes:
+    """What the program wrote, `limit` bytes at most: a program may stretch its output to any size."""
+    size = min(os.fstat(descriptor).st_size, limit)
+    parts: list[bytes] = []
+    offset = 0
+    while offset < size:
+        part = os.pread(descriptor, size - offset, offset)
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+class LoadedProgram(Artifact):
+    """A compiled program (or the source for a command) in a sealed memfd."""
+
+    def __init__(self, descriptor: int, launcher: Launcher, program: Program) -> None:
+        self.descriptor = descriptor
+        self.launcher = launcher
+        self.program = program
+
+    def close(self) -> None:
+        """Free the memfd. Harmless when called twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class Pending:
+    """A run that the box has been told of: the outputs to read when it answers."""
+
+    def __init__(self, limits: Limits, stdout: int, stderr: int, extra: int | None, mode: str) -> None:
+        self.limits = limits
+        self.stdout = stdout
+        self.stderr = stderr
+        self.extra = extra
+        self.mode = mode
+
+    def close(self) -> None:
+        for descriptor in (self.stdout, self.stderr, *([] if self.extra is None else [self.extra])):
+            os.close(descriptor)
+
+
+class RunnerBox:
+    """A box whose runner is at the other end of `connection`. `destroy` ends what the box is made of."""
+
+    def __init__(self, connection: socket.socket, destroy: Callable[[], None], *, sandbox: str, image: str | None) -> None:
+        self._connection = connection
+        self._destroy = destroy
+        self._age = 0
+        self._healthy = True
+        self._closed = False
+        connection.settimeout(STARTUP_SECONDS)
+        facts = self._greet()
+        self.runtime = Runtime(sandbox=sandbox, python=facts["python"], numpy=facts["numpy"], image=image)
+
+    def _greet(self) -> dict[str, Any]:
+        try:
+            modules = seal_input(bundle_runner())
+            try:
+                socket.send_fds(self._connection, [b"modules"], [modules])
+            finally:
+                os.close(modules)
+            # A random slot: tests of two boxes never share a uid, so the kernel counts their processes apart.
+            slot = random.randrange(20_000, 59_998, 2)
+            self._connection.send(json.dumps({"slot": slot, "private": True}).encode())
+            return self._receive(STARTUP_SECONDS)
+        except (OSError, BoxLost) as error:
+            self.close()
+            raise SandboxUnavailable(f"The box started but its runner did not answer: {error}") from error
+
+    def load(
+        self, program: Program, limits: Limits = COMPILE_LIMITS, launcher: Launcher = Launcher.COMPILED
+    ) -> LoadedProgram | CompileFailure:
+        """Compile in the box; the code comes back in a memfd that no one reads here."""
+        source = seal_input(program.source.encode("utf-8", "surrogatepass"))
+        if launcher is Launcher.COMMAND:
+            return LoadedProgram(source, launcher, program)
+        artifact = os.memfd_create("artifact", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        messages = os.memfd_create("messages", os.MFD_CLOEXEC)
+        try:
+            self._send({"op": "load", "limits": _limits(limits)}, [source, artifact, messages])
+            reply = self._receive(_deadline(limits))
+            if reply["exit"] == 0 and reply["limit"] is None:
+                fcntl.fcntl(artifact, fcntl.F_ADD_SEALS, SEALS)
+                return LoadedProgram(reopen(artifact), launcher, program)
+            text = read_output(messages, MAX_STDERR).decode("utf-8", "replace")
+            return CompileFailure(text or _describe_end(reply))
+        finally:
+            for descriptor in (source, artifact, messages):
+                os.close(descriptor)
+
+    def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:
+        """One run."""
+        return next(self.run_all(artifact, [call], limits))
+
+    def run_all(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+        """Two orders are under way at most: one runs, one waits in the socket, so that the box is never idle."""
+        assert isinstance(artifact, LoadedProgram)
+        source = iter(calls)
+        pending: deque[Pending] = deque()
+        try:
+            more = True
+            while more or pending:
+                while more and len(pending) < 2:
+                    call = next(source, None)
+                    if call is None:
+                        more = False
+                    else:
+                        pending.append(self._start(artifact, call, limits))
+                if pending:
+                    yield self._collect(pending.popleft())
+        finally:
+            self._cancel(pending)
+
+    def _start(self, artifact: LoadedProgram, call: Call, limits: Limits) -> Pending:
+        order = {"op": "run", "limits": _limits(limits), **_mode(artifact, call)}
+        code = reopen(artifact.descriptor)
+        stdin = seal_input(call.input)
+        stdout = os.memfd_create("stdout", os.MFD_CLOEXEC)
+        stderr = os.memfd_create("stderr", os.MFD_CLOEXEC)
+        given = [code, stdin]
+        extra = None
+        if order["mode"] in ("function", "assertion"):
+            extra = os.memfd_create("result", os.MFD_CLOEXEC)
+        if call.test_code is not None:
+            given.append(seal_input(call.test_code))
+        pending = Pending(limits, stdout, stderr, extra, order["mode"])
+        sent = [code, stdin, stdout, stderr, *given[2:], *([] if extra is None else [extra])]
+        try:
+            self._send(order, sent)
+        except BoxLost:
+            pending.close()
+            raise
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+        return pending
+
+    def _collect(self, pending: Pending) -> Run:
+        try:
+            reply = self._receive(2 * _deadline(pending.limits))
+            limit = pending.limits.output_bytes
+            stdout = read_output(pending.stdout, limit)
+            truncated = os.fstat(pending.stdout).st_size > limit
+            extra = None if pending.extra is None else read_output(pending.extra, limit + 1)
+            run = Run(
+                exit_code=reply["exit"],
+                signal=reply["signal"],
+                cpu_seconds=reply["cpu"],
+                wall_seconds=reply["wall"],
+                memory_bytes=reply["memory"],
+                limit=None if reply["limit"] is None else Limit(reply["limit"]),
+                stdout=stdout,
+                stderr=read_output(pending.stderr, MAX_STDERR),
+                truncated=truncated or (extra is not None and len(extra) > limit),
+            )
+        finally:
+            pending.close()
+        if extra is None:
+            return run
+        return _with_result(run, pending.mode, extra)
+
+    def _cancel(self, pending: deque[Pending]) -> None:
+        """End what is under way without waiting for it to end by itself."""
+        try:
+            for waiting in pending:
+                if self._healthy:
+                    self._send({"op": "cancel"}, [])
+                    self._receive(_deadline(waiting.limits))
+        except BoxLost:
+            pass  # `reset` answers False now; the caller's own error, if there is one, matters more
+        finally:
+            while pending:
+                pending.popleft().close()
+
+    def _send(self, order: dict[str, Any], descriptors: list[int]) -> None:
+        try:
+            socket.send_fds(self._connection, [json.dumps(order).encode()], descriptors)
+        except OSError as error:
+            self._healthy = False
+            raise BoxLost(f"The box is gone: {error}") from error
+        self._age += 1
+
+    def _receive(self, timeout: float) -> dict[str, Any]:
+        try:
+            self._connection.settimeout(timeout)
+            message = self._connection.recv(65536)
+        except TimeoutError as error:
+            self._healthy = False
+            raise BoxLost(f"The box has not answered for {timeout:.0f} seconds.") from error
+        except OSError as error:
+            self._healthy = False
+            raise BoxLost(f"The box is gone: {error}") from error
+        if not message:
+            self._healthy = False
+            raise BoxLost("The box ended in the middle of its work.")
+        reply: dict[str, Any] = json.loads(message)
+        if not reply.get("clean", True):
+            self._healthy = False
+        if not reply.get("started", True):
+            self._healthy = False
+            raise BoxLost("The box could not start the program: a fault of ours or of the machine.")
+        return reply
+
+    def reset(self) -> bool:
+        """After every run the runner has proven the box empty; what is left to check is health and age."""
+        return self._healthy and not self._closed and self._age < MAX_AGE
+
+    def close(self) -> None:
+        """Hang up: the runner ends, and with it, as pid 1, everything in the box."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._connection.close()
+        self._destroy()
+
+
+def _limits(limits: Limits) -> dict[str, float]:
+    return {
+        "cpu": limits.cpu_seconds,
+        "wall": limits.wall,
+        "memory": limits.memory_bytes,
+        "output": limits.output_bytes,
+        "processes": limits.processes,
+    }
+
+
+def _deadline(limits: Limits) -> float:
+    """When to give a box up: well after the runner's own hard end (`watch.PATIENCE` times the wall limit)."""
+    return 5 * limits.wall + GRACE_SECONDS
+
+
+def _mode(artifact: LoadedProgram, call: Call) -> dict[str, Any]:
+    program = artifact.program
+    functional = call.function is not None and call.test_code is None
+    prelude = program.prelude is Prelude.CONTEST or (program.prelude is Prelude.AUTO and functional)
+    if artifact.launcher is Launcher.COMMAND:
+        command = ["python3", "-s", "-P", "-B", "program.py"]
+        return {"mode": "command", "file": "program.py", "command": command}
+    mode = Kind.ASSERTION if call.test_code is not None else ("function" if functional else "script")
+    return {"mode": str(mode), "prelude": prelude, "entry_point": call.function}
+
+
+def _describe_end(reply: dict[str, Any]) -> str:
+    if reply["limit"]:
+        return f"The compiler went over its limit ({reply['limit']})."
+    return f"The compiler ended with status {reply['exit']}, signal {reply['signal']}."
+
+
+def _with_result(run: Run, mode: str, extra: bytes) -> Run:
+    """Add what came on the private descriptor."""
+    if mode == "function":
+        return _replace(run, value=extra or None)
+    outcome, text = "ended", ""
+    if extra:
+        outcome, text = json.loads(extra)
+    stderr = run.stderr + text.encode("utf-8", "surrogatepass")
+    return _replace(run, failure=None if outcome == "passed" else outcome, stderr=stderr)
+
+
+def _replace(run: Run, **changes: Any) -> Run:
+    from dataclasses import replace
+
+    return replace(run, **changes)

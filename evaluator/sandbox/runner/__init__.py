@@ -1,0 +1,12 @@
+"""What runs inside the box: standard library only, imports nothing of ours but itself.
+
+The worker sends these modules over the socket when a box starts (`sandbox/boot.py`), so the runner's version is always
+the worker's, and the box's file system holds no file of ours that a program could read.
+
+main     the loop: receive an order, fork, watch, prove the box empty, answer with facts
+confine  what is taken away from a child before it runs anything: uid, limits, system calls
+launch   how a program is started, and how it ends, inside the forked child
+assertion  the two-process form of assertion tests
+watch    limits that the kernel doesn't hold for us, and the sweep
+values   plain values as bytes and back
+"""

@@ -1,0 +1,147 @@
+"""What is taken away from a child before it runs anything: system calls, uid, limits.
+
+The filter is installed once, in the runner, after it has its socket; children inherit it. It answers EPERM, so that a
+program sees an error and not a mysterious death. It covers what namespaces, uid and capabilities leave open; facts and
+measurements behind each entry: the kernel attack surface that public judges were bitten by, plus channels between tests.
+"""
+
+import ctypes
+import errno
+import os
+import platform
+import resource
+import struct
+
+PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 38, 22, 2
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+
+# System call -> (x86-64, aarch64); None where the architecture lacks it.
+DENIED = {
+    # channels out of the box, and between tests
+    "socket": (41, 198), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "shmget": (29, 194), "shmctl": (31, 195), "shmat": (30, 196), "shmdt": (67, 197),
+    "msgget": (68, 186), "msgctl": (71, 187), "msgrcv": (70, 188), "msgsnd": (69, 189),
+    "semget": (64, 190), "semctl": (66, 191), "semtimedop": (220, 192), "semop": (65, 193),
+    "mq_open": (240, 180), "mq_unlink": (241, 181), "mq_timedsend": (242, 182), "mq_timedreceive": (243, 183),
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # other processes
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272), "process_madvise": (440, 440), "migrate_pages": (256, 238), "move_pages": (279, 239),
+    # the kernel's rarely used doors
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "personality": (135, 92),
+    "modify_ldt": (154, None), "lookup_dcookie": (212, 18), "syslog": (103, 116), "nfsservctl": (180, 42),
+    "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142), "acct": (163, 89),
+    "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58), "iopl": (172, None),
+    "ioperm": (173, None), "uselib": (134, None), "_sysctl": (156, None),
+    # mounts and namespaces
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "unshare": (272, 97), "setns": (308, 268),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
+}  # fmt: skip
+# Calls that take a process id: only 0, oneself. With the runner's own uid (bubblewrap without root) they'd reach pid 1.
+# System call -> (x86-64, aarch64, index of the argument that must be 0).
+SELF_ONLY = {
+    "prlimit64": (302, 261, 0), "sched_setaffinity": (203, 122, 0), "sched_setattr": (314, 274, 0),
+    "sched_setscheduler": (144, 119, 0), "sched_setparam": (142, 118, 0), "setpriority": (141, 140, 1),
+    "ioprio_set": (251, 30, 1),
+}  # fmt: skip
+ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option, value, pointer=0):
+    if _libc.prctl(option, *map(ctypes.c_ulong, (value, pointer, 0, 0))) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def build_filter(machine):
+    """The BPF program as bytes, for `machine` as `platform.machine()` names it."""
+    column, audit = ARCHITECTURES[machine]
+    load = lambda offset: (0x20, 0, 0, offset)  # noqa: E731
+    number, arch, argument = 0, 4, lambda index: 16 + 8 * index
+    deny, absent = (0x06, 0, 0, ERRNO | errno.EPERM), (0x06, 0, 0, ERRNO | errno.ENOSYS)
+    code = [load(arch), (0x15, 1, 0, audit), deny, load(number)]
+    if machine == "x86_64":
+        code += [(0x45, 0, 1, 0x40000000), deny]  # the x32 range reaches the same kernel under other numbers
+    code += [(0x15, 0, 1, 435), absent]  # clone3 hides its flags behind a pointer; libc falls back to clone
+    for numbers in DENIED.values():
+        if numbers[column] is not None:
+            code += [(0x15, 0, 1, numbers[column]), deny]
+    for numbers in SELF_ONLY.values():
+        code += [(0x15, 0, 4, numbers[column]), load(argument(numbers[2])), (0x15, 1, 0, 0), deny, load(number)]
+    code += [(0x15, 0, 4, (56, 220)[column]), load(argument(0)), (0x45, 0, 1, NEW_NAMESPACES), deny, load(number)]
+    code += [(0x15, 0, 4, (16, 29)[column]), load(argument(1))]  # ioctl: no typing into a terminal
+    code += [(0x15, 1, 0, 0x5412), (0x15, 0, 1, 0x541C), deny, (0x06, 0, 0, ALLOW)]
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+def install_filter():
+    """Give up privileges and system calls for this process and all that it forks."""
+    machine = platform.machine()
+    if machine not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no system call filter for {machine}: x86_64 and aarch64 are supported")
+    code = build_filter(machine)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(buffer)))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+
+
+def set_dumpable(flag):
+    """Whether /proc/self belongs to the process's uid: needed by programs that open /dev/stdin, denied to the rest."""
+    prctl(PR_SET_DUMPABLE, int(flag))
+
+
+def set_thread_stacks(size=8 << 20):
+    """Threads get `size` of stack by default: libc would take the main stack's limit, which is huge here."""
+    attributes = ctypes.create_string_buffer(64)
+    _libc.pthread_attr_init(attributes)
+    _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(size))
+    if hasattr(_libc, "pthread_setattr_default_np"):
+        _libc.pthread_setattr_default_np(attributes)
+
+
+class Slot:
+    """The identity that tests run under, and what this process was before: the zero point of its limits."""
+
+    def __init__(self, uid, private):
+        self.uid = uid if os.geteuid() == 0 else None
+        self.private = private  # nobody else on the host has this uid, so the kernel may count its processes
+        self.address_space = 0
+        self.resident = 0
+
+    def become(self, offset=0):
+        """Take the slot's uid for good. Without root the box's own uid is all there is."""
+        if self.uid is not None:
+            uid = self.uid + offset
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+
+
+def apply_limits(slot, limits):
+    """The limits that the kernel holds. Soft CPU limit first, so that the end has a name (SIGXCPU); the watch is
+    faster than both. The address space is only a backstop: it has room for thread stacks and for numpy's reservations.
+    """
+    cpu = max(1, int(limits["cpu"]) + 2)
+    room = slot.address_space + limits["memory"] + max(limits["memory"], 1 << 30)
+    files = limits["output"] + 1
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, cpu, cpu + 1),
+        (resource.RLIMIT_AS, room, room),
+        (resource.RLIMIT_FSIZE, files, files),
+        (resource.RLIMIT_NOFILE, 512, 512),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_MEMLOCK, 0, 0),
+    ):
+        resource.setrlimit(kind, (soft, hard))
+    if slot.private and slot.uid is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"],) * 2)

@@ -1,0 +1,254 @@
+"""How a program is started, and how it ends, inside a forked child: as under `python program.py`.
+
+Everything that a program may patch is looked up before it runs. What it can reach in this process is its own: its
+input, its output, the runner's empty shell. No expected output is here, and no other test's data.
+"""
+
+import _thread
+import atexit
+import builtins
+import fcntl
+import io
+import json
+import linecache
+import marshal
+import os
+import sys
+import threading
+import traceback
+import types
+
+from . import values
+
+PROGRAM = "program.py"
+CONTEST_MODULES = (
+    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
+    "functools", "operator", "io", "sys", "json", "builtins", "typing",
+)  # fmt: skip
+PRELUDE = compile(
+    "".join(f"from {name} import *\n" for name in CONTEST_MODULES)
+    + f"import {', '.join(CONTEST_MODULES)}\nsys.setrecursionlimit(50000)\nsys.set_int_max_str_digits(50000)\n",
+    "<prelude>",
+    "exec",
+)
+_exit = os._exit
+_write = os.write
+_excepthook = sys.excepthook
+_run_exit_functions = atexit._run_exitfuncs
+_join_threads = threading._shutdown
+
+
+def read_all(descriptor):
+    """All bytes of a memfd, from its start, leaving its offset alone."""
+    size = os.fstat(descriptor).st_size
+    parts = []
+    offset = 0
+    while offset < size:
+        part = os.pread(descriptor, size - offset, offset)
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def write_all(descriptor, data):
+    view = memoryview(data)
+    while view:
+        view = view[_write(descriptor, view) :]
+
+
+def place(stdin, stdout, stderr, keep=()):
+    """Make these the standard descriptors, keep `keep` at 3, 4, … and close everything else. Returns the kept ones."""
+    moved = [os.dup(descriptor) for descriptor in (stdin, stdout, stderr, *keep)]
+    high = [descriptor if descriptor > 15 else lift(descriptor) for descriptor in moved]
+    for target, descriptor in enumerate(high):
+        os.dup2(descriptor, target, inheritable=target < 3)
+    os.closerange(len(high), 4096)
+    return range(3, len(high))
+
+
+def lift(descriptor):
+    """The same file above the numbers that are going to be replaced."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 16)
+
+
+def open_streams():
+    """sys.stdin, sys.stdout and sys.stderr as the interpreter makes them for files, over descriptors 0, 1 and 2."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        raw = io.FileIO(number, mode, closefd=False)
+        raw.name = f"<{name}>"
+        buffer = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+        errors = "backslashreplace" if number == 2 else "surrogateescape"
+        newline = None if number == 0 else "\n"
+        stream = io.TextIOWrapper(buffer, "utf-8", errors, newline, line_buffering=number == 2)
+        stream.mode = mode
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def forget_runner():
+    """Leave no trace of the runner where a program would stumble over it."""
+    for name in [name for name in sys.modules if name.startswith("microcoder_runner")]:
+        del sys.modules[name]
+    sys.argv = [PROGRAM]
+    sys.orig_argv = ["python", PROGRAM]
+    sys.path[:] = [entry for entry in sys.path if entry and not entry.startswith("/proc/")]
+
+
+def compile_program(source, artifact, messages):
+    """Body of the compiling child: source text in, marshalled code and source out. A syntax error is a message."""
+    text = read_all(source)
+    try:
+        code = compile(text, PROGRAM, "exec", dont_inherit=True)
+        write_all(artifact, marshal.dumps((code, text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        error.__traceback__ = None
+        write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
+        _exit(1)
+    _exit(0)
+
+
+def load_program(artifact, name, prelude):
+    """A fresh module `name` and the code to execute in it."""
+    code, source = marshal.loads(read_all(artifact))
+    module = types.ModuleType(name)
+    module.__file__ = PROGRAM
+    module.__builtins__ = builtins
+    module.__annotations__ = {}
+    sys.modules[name] = module
+    if prelude:
+        exec(PRELUDE, module.__dict__)
+    return module, code, source
+
+
+def run_script(artifact, prelude):
+    """The whole program, with its input on stdin."""
+    module, code, source = load_program(artifact, "__main__", prelude)
+    try:
+        exec(code, module.__dict__)
+    except BaseException as error:
+        finish(report(error, source))
+    finish(0)
+
+
+def run_function(artifact, prelude, path, result):
+    """Call the entry point with the arguments on stdin, one JSON value a line; write what it returned to `result`."""
+    arguments = parse_arguments(read_all(0))
+    module, code, source = load_program(artifact, "program", prelude)
+    try:
+        exec(code, module.__dict__)
+        value = find(module, path)(*arguments)
+        content = values.encode(value)
+        if value is None:  # an in-place problem: the judge may look at the arguments
+            content = content + b"\n" + values.encode(arguments)
+        write_all(result, content)
+    except BaseException as error:
+        finish(report(error, source) or 1)
+    finish(0)
+
+
+def parse_arguments(data):
+    """The arguments, as the test gives them: JSON, else a Python literal."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        return [parse_argument(line) for line in data.decode("utf-8", "surrogateescape").split("\n") if line.strip()]
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+def parse_argument(line):
+    try:
+        return json.loads(line)
+    except ValueError:
+        import ast
+
+        return ast.literal_eval(line.strip())
+
+
+def find(module, path):
+    """`function`, `Class.method` on a fresh instance, or `function` where only `class Solution` has it."""
+    owner, _, name = path.rpartition(".")
+    scope = module.__dict__
+    if owner:
+        return getattr(scope[owner](), name)
+    if name in scope:
+        return scope[name]
+    if "Solution" in scope and hasattr(scope["Solution"], name):
+        return getattr(scope["Solution"](), name)
+    raise NameError(f"the program defines no function {name!r}")
+
+
+def report(error, source):
+    """Print what the interpreter would print, without our frames. Returns the exit status."""
+    if isinstance(error, SystemExit):
+        return exit_status(error.code)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in ("<launch>", "<values>"):
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    try:
+        if sys.excepthook is not _excepthook:
+            sys.excepthook(type(error), error, trace)
+        else:
+            text = source.decode("utf-8", "replace")
+            linecache.cache[PROGRAM] = (len(text), None, text.splitlines(True), PROGRAM)
+            flush(sys.stdout)
+            traceback.print_exception(error)
+    except BaseException:
+        write_error(f"{type(error).__name__}\n")
+    return 1
+
+
+def write_error(text):
+    try:
+        _write(2, text.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
+
+
+def exit_status(code):
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    flush(sys.stdout)
+    write_error(f"{code}\n")
+    return 1
+
+
+def flush(stream):
+    try:
+        stream.flush()
+    except BaseException:
+        return False
+    return True
+
+
+def finish(status):
+    """End as the interpreter does: threads first, then exit functions, then buffers."""
+    for step in (_join_threads, _run_exit_functions):
+        try:
+            step()
+        except BaseException:
+            pass
+    if not (sys.stdout is None or flush(sys.stdout)) and status == 0:
+        status = 120  # what the interpreter answers when its output can't be written
+    flush(sys.stderr)
+    _exit(status)
+
+
+def run_command(source, name, command):
+    """Any interpreter: the source becomes a file in scratch, then the command replaces this process."""
+    with open(name, "wb") as file:
+        file.write(read_all(source))
+    os.closerange(3, 4096)
+    os.execvpe(command[0], command, os.environ)
+
+
+def preload():
+    """Import what most programs import, once, before anything is forked."""
+    for name in (*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"):
+        __import__(name)
+    _thread.get_ident()

@@ -1,0 +1,200 @@
+"""The loop: receive an order, fork, watch, prove the box empty, answer with facts.
+
+Orders are small JSON datagrams with descriptors beside them. The runner reads no byte of what the descriptors hold:
+they are read in the forked child only, so that no later test can find an earlier one's data in inherited memory.
+
+    hello  {slot, private}                                -> what runs here
+    load   {limits}                   source, artifact, messages
+    run    {mode, limits, prelude, entry_point, command}  artifact, stdin, stdout, stderr [, value | test, report]
+    cancel                            ends the run that is going on; unanswered
+"""
+
+import gc
+import json
+import mmap
+import os
+import socket
+import sys
+
+from . import assertion, confine, launch, watch
+
+SCRATCH = "/w"
+OOM_SCORE = b"1000"  # when the box's memory is gone, the kernel takes the test and not the runner
+
+
+def serve(control):
+    """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
+    if os.getpid() != 1:
+        raise SystemExit("the runner must be pid 1 of its own process namespace")
+    confine.set_dumpable(False)
+    confine.set_thread_stacks()
+    confine.install_filter()
+    launch.preload()
+    order = json.loads(control.recv(65536))
+    slot = confine.Slot(order["slot"], order["private"])
+    started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
+    gc.collect()
+    gc.freeze()
+    measure_self(slot)
+    control.send(json.dumps(describe(slot)).encode())
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
+        if not message:
+            sys.exit(0)
+        order = json.loads(message)
+        if order["op"] == "cancel":
+            continue  # it came too late: the run had ended
+        work = Runner(control, slot, order, descriptors, started).perform()
+        if work is not None:
+            return work  # a child: it has arranged its descriptors anew
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def measure_self(slot):
+    """The zero points: this process's address space, and the resident memory that a child starts with."""
+    fields = watch.read("/proc/self/statm").split()
+    slot.address_space = int(fields[0]) * watch.PAGE
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    slot.resident = os.wait4(child, 0)[2].ru_maxrss * 1024
+
+
+def describe(slot):
+    import importlib.metadata
+
+    try:
+        numpy = importlib.metadata.version("numpy")
+    except importlib.metadata.PackageNotFoundError:
+        numpy = None
+    version = sys.version_info
+    return {"python": f"{version.major}.{version.minor}.{version.micro}", "numpy": numpy, "root": slot.uid is not None}
+
+
+class Runner:
+    """One order."""
+
+    def __init__(self, control, slot, order, descriptors, started):
+        self.control = control
+        self.slot = slot
+        self.order = order
+        self.limits = order["limits"]
+        self.descriptors = descriptors
+        self.started = started
+
+    def perform(self):
+        """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
+        before = watch.count_oom_kills()
+        outputs = self.descriptors[1:3] if self.order["op"] == "load" else self.descriptors[2:]
+        observer = watch.Watch(self.slot, self.control, self.limits, outputs, SCRATCH)
+        children = []
+        plan = self.plan()
+        self.started[: len(plan)] = bytes(len(plan))
+        for prepare in plan:
+            pid = os.fork()
+            if pid == 0:
+                return self.child(prepare, len(children))
+            children.append(pid)
+        observer.wait(children[0])
+        facts = observer.sweep()
+        facts.children = children
+        if facts.limit is None and watch.count_oom_kills() > before:
+            facts.limit = "memory"
+        self.answer(facts, children[-1])
+        return None
+
+    def answer(self, facts, program):
+        status = facts.statuses.get(program, 0)
+        killed = os.WIFSIGNALED(status)
+        reply = {
+            "exit": None if killed else os.waitstatus_to_exitcode(status),
+            "signal": os.WTERMSIG(status) if killed else None,
+            "cpu": facts.cpu,
+            "wall": facts.wall,
+            "memory": max(0, facts.memory),
+            "limit": facts.limit,
+            "cancelled": facts.cancelled,
+            "started": facts.limit is not None or facts.cancelled or 0 not in self.started[: len(facts.children)],
+            "clean": watch.clean(SCRATCH, self.slot),
+        }
+        self.control.send(json.dumps(reply).encode())
+
+    def plan(self):
+        """The children that this order needs, the one that is waited for first: functions that return their work."""
+        if self.order["op"] == "load":
+            return [self.compile]
+        mode = self.order["mode"]
+        if mode == "assertion":
+            self.ends = socket.socketpair()
+            return [self.tester, self.assertion_program]
+        return [{"script": self.script, "function": self.function, "command": self.command}[mode]]
+
+    def child(self, prepare, number):
+        """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
+        try:
+            os.setsid()
+            confine.set_dumpable(True)
+            self.resist_nothing()
+            confine.apply_limits(self.slot, self.limits)
+            self.control.close()
+            work = prepare()
+            self.started[number] = 1  # from here on, whatever happens is the program's doing
+            self.started.close()
+            return work
+        except BaseException as error:
+            launch.write_error(f"the runner could not start the program: {error!r}\n")
+            os._exit(125)
+
+    def resist_nothing(self):
+        try:
+            with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
+                file.write(OOM_SCORE)
+        except OSError:
+            pass  # not every box lets its processes say so; the watch is there too
+
+    def enter(self, stdin, stdout, stderr, keep=(), offset=0, dumpable=True):
+        """Uid, standard descriptors, scratch as the working directory. Returns the kept descriptors' new numbers."""
+        self.slot.become(offset)
+        confine.set_dumpable(dumpable)
+        kept = launch.place(stdin, stdout, stderr, keep)
+        os.chdir(SCRATCH)
+        return kept
+
+    def compile(self):
+        source, artifact, messages = self.descriptors
+        source, artifact, messages = self.enter(messages, messages, messages, (source, artifact, messages))
+        return lambda: launch.compile_program(source, artifact, messages)
+
+    def script(self):
+        artifact, stdin, stdout, stderr = self.descriptors
+        (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
+        return self.ready(launch.run_script, artifact, self.order["prelude"])
+
+    def function(self):
+        artifact, stdin, stdout, stderr, value = self.descriptors
+        artifact, value = self.enter(stdin, stdout, stderr, (artifact, value))
+        return self.ready(launch.run_function, artifact, self.order["prelude"], self.order["entry_point"], value)
+
+    def command(self):
+        artifact, stdin, stdout, stderr = self.descriptors
+        (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
+        name, command = self.order["file"], self.order["command"]
+        return lambda: launch.run_command(artifact, name, command)
+
+    def tester(self):
+        _, stdin, _, _, test, report = self.descriptors
+        line = self.ends[0].fileno()
+        line, test, report = self.enter(stdin, report, report, (line, test, report), offset=1, dumpable=False)
+        return self.ready(assertion.run_tester, line, test, report, self.order["entry_point"])
+
+    def assertion_program(self):
+        artifact, stdin, stdout, stderr, _, _ = self.descriptors
+        artifact, line = self.enter(stdin, stdout, stderr, (artifact, self.ends[1].fileno()))
+        return self.ready(assertion.run_program, artifact, self.order["prelude"], line)
+
+    def ready(self, function, *arguments):
+        """Streams anew, the runner's modules out of sight, then the work as a call without arguments."""
+        launch.open_streams()
+        launch.forget_runner()
+        return lambda: function(*arguments)

@@ -1,0 +1,207 @@
+"""Plain values as bytes and back: what a program returned, and what the two processes of an assertion test exchange.
+
+A value is written by its exact base type, through that type's own methods, so an overridden `__eq__`, `__iter__` or
+`__class__` gains nothing: what arrives is data. JSON carries it, because JSON can be read without trusting its writer.
+
+    null, booleans, strings, floats, small integers, lists   as they are (NaN and Infinity in Python's spelling)
+    anything else                                            {"$": tag, "v": content}
+"""
+
+import json
+
+MAX_DEPTH = 200
+MAX_ITEMS = 4_000_000
+SMALL = 1 << 200  # larger integers travel in hexadecimal: linear time both ways, and no limit on digits
+
+_dumps = json.dumps
+_loads = json.loads
+_ATOMS = frozenset({bool, str, float, type(None)})
+_FLAT = frozenset({bool, str, float, int, type(None)})
+_ITERATORS = (
+    "generator", "range", "map", "filter", "zip", "enumerate", "reversed", "list_iterator", "tuple_iterator",
+    "dict_keys", "dict_values", "dict_items", "deque", "list_reverseiterator", "set_iterator", "array",
+    "dict_keyiterator", "dict_valueiterator", "dict_itemiterator", "str_iterator", "str_ascii_iterator",
+    "range_iterator", "chain", "islice", "accumulate", "permutations", "combinations", "product", "starmap",
+    "takewhile", "dropwhile", "groupby", "count", "cycle", "repeat", "compress", "filterfalse", "zip_longest",
+    "combinations_with_replacement", "pairwise", "batched", "callable_iterator",
+)  # fmt: skip
+
+
+class Opaque:
+    """A value of another kind: equal to nothing but itself."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name):
+        self.type_name = type_name
+
+    def __repr__(self):
+        return f"<object of type {self.type_name}>"
+
+
+class Unencodable(ValueError):
+    """Too deep, too large, or it failed while it was read."""
+
+
+class Encoder:
+    """Turns values into JSON trees. `opaque(value)` writes what has no plain form."""
+
+    def __init__(self, opaque=None):
+        self.opaque = opaque or describe
+        self.items = 0
+
+    def tree(self, value, depth=0):
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        if depth > MAX_DEPTH:
+            raise Unencodable("the value is nested too deeply")
+        base = next((base for base in kind.__mro__ if base in self.WRITERS), None)
+        if base is not None:
+            return self.WRITERS[base](self, value, depth)
+        module = getattr(kind, "__module__", "")
+        if isinstance(module, str) and module.partition(".")[0] == "numpy":
+            return self.numpy(value, kind, depth)
+        if kind.__name__ in _ITERATORS and module in ("builtins", "itertools", "collections", "array"):
+            return {"$": "iterator", "v": self.sequence(value, depth)}
+        return self.opaque(value)
+
+    def sequence(self, values, depth):
+        out = []
+        for value in values:
+            self.count()
+            out.append(self.tree(value, depth + 1))
+        return out
+
+    def count(self, items=1):
+        self.items += items
+        if self.items > MAX_ITEMS:
+            raise Unencodable("the value has too many elements")
+
+    def write_integer(self, value, depth):
+        value = int.__add__(value, 0)
+        return value if -SMALL < value < SMALL else {"$": "int", "v": hex(value)}
+
+    def write_real(self, value, depth):
+        return float.__mul__(value, 1.0)
+
+    def write_text(self, value, depth):
+        return str.__str__(value)
+
+    def write_list(self, value, depth):
+        value = list.__getitem__(value, slice(None))
+        kinds = set(map(type, value))
+        if kinds <= _FLAT:  # the common case, at the speed of C
+            self.count(len(value))
+            if int not in kinds:
+                return value
+            numbers = [item for item in value if type(item) is int] if len(kinds) > 1 else value
+            if min(numbers) > -SMALL and max(numbers) < SMALL:
+                return value
+        return self.sequence(value, depth)
+
+    def write_tuple(self, value, depth):
+        return {"$": "tuple", "v": self.write_list(list(tuple.__getitem__(value, slice(None))), depth)}
+
+    def write_dict(self, value, depth):
+        return {"$": "dict", "v": [self.sequence(pair, depth) for pair in list(dict.items(value))]}
+
+    def write_set(self, value, depth):
+        return {"$": "set", "v": self.sequence(list(set.__iter__(value)), depth)}
+
+    def write_frozenset(self, value, depth):
+        return {"$": "frozenset", "v": self.sequence(list(frozenset.__iter__(value)), depth)}
+
+    def write_bytes(self, value, depth):
+        return {"$": "bytes", "v": bytes.hex(value)}
+
+    def write_bytearray(self, value, depth):
+        return {"$": "bytearray", "v": bytearray.hex(value)}
+
+    def write_complex(self, value, depth):
+        return {"$": "complex", "v": [complex.__getattribute__(value, "real"), complex.__getattribute__(value, "imag")]}
+
+    def numpy(self, value, kind, depth):
+        if kind.__name__ in ("ndarray", "matrix"):
+            return {"$": "ndarray", "v": self.tree(value.tolist(), depth + 1)}
+        plain = value.item() if hasattr(value, "item") else value
+        return self.opaque(value) if type(plain) is kind else self.tree(plain, depth + 1)
+
+    WRITERS = {
+        int: write_integer, float: write_real, str: write_text, list: write_list, tuple: write_tuple, dict: write_dict,
+        set: write_set, frozenset: write_frozenset, bytes: write_bytes, bytearray: write_bytearray,
+        complex: write_complex,
+    }  # fmt: skip
+
+
+def describe(value):
+    """What is said of a value that has no plain form: its type's name, and nothing that it could lie with."""
+    name = type.__getattribute__(type(value), "__name__")
+    return {"$": "object", "v": str.__str__(name)[:100]}
+
+
+def encode(value, opaque=None):
+    """Bytes of a value.
+
+    Raises:
+        Unencodable: it nests too deeply or has too many elements. Whatever the value's own iterator raises, too.
+    """
+    return dump(Encoder(opaque).tree(value))
+
+
+def dump(tree):
+    """A JSON tree as bytes."""
+    return _dumps(tree, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+class Decoder:
+    """Turns JSON trees into values. `extra` maps further tags to functions of the content."""
+
+    def __init__(self, extra=None):
+        self.readers = {**self.READERS, **(extra or {})}
+
+    def value(self, tree):
+        kind = type(tree)
+        if kind is list:
+            return tree if set(map(type, tree)) <= _FLAT else [self.value(item) for item in tree]
+        if kind is not dict:
+            return tree
+        reader = self.readers.get(tree.get("$"))
+        if reader is None:
+            raise ValueError("unknown tag")
+        return reader(self, tree.get("v"))
+
+    READERS = {
+        "int": lambda self, content: int(content, 16),
+        "tuple": lambda self, content: tuple(self.value(content)),
+        "dict": lambda self, content: {freeze(self.value(key)): self.value(value) for key, value in content},
+        "set": lambda self, content: set(map(freeze, self.value(content))),
+        "frozenset": lambda self, content: frozenset(map(freeze, self.value(content))),
+        "bytes": lambda self, content: bytes.fromhex(content),
+        "bytearray": lambda self, content: bytearray.fromhex(content),
+        "complex": lambda self, content: complex(*content),
+        "ndarray": lambda self, content: self.value(content),
+        "iterator": lambda self, content: self.value(content),
+        "object": lambda self, content: Opaque(str(content)[:100]),
+    }
+
+
+def freeze(value):
+    """A key or member: what can't be one (a forged message) becomes opaque."""
+    try:
+        hash(value)
+    except TypeError:
+        return Opaque("unhashable")
+    return value
+
+
+def decode(data, extra=None):
+    """The value in `data`, which may be forged: only plain values can come out.
+
+    Raises:
+        ValueError: it isn't an encoded value.
+    """
+    try:
+        return Decoder(extra).value(_loads(data))
+    except (TypeError, AttributeError, RecursionError, KeyError) as error:
+        raise ValueError(f"not an encoded value: {type(error).__name__}") from error

@@ -1,0 +1,238 @@
+"""Limits that the kernel doesn't hold for us, and the sweep that proves the box empty.
+
+The runner is pid 1 of its own process namespace: every other process in it belongs to the running test, and what it
+leaves behind becomes the runner's child. CPU time is that of all of them; resident memory is their sum, without pages
+that a forked child still shares with its parent. Time that the program waits for a processor doesn't count as wall time,
+so a busy machine fails nobody.
+"""
+
+import os
+import select
+import signal
+import time
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGESIZE")
+INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
+PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
+MAX_FILES = 2000  # inodes in scratch
+
+
+class Facts:
+    """What one test did."""
+
+    def __init__(self):
+        self.limit = None
+        self.cancelled = False
+        self.cpu = 0.0
+        self.wall = 0.0
+        self.memory = 0
+        self.children = []
+        self.statuses = {}  # pid -> wait status, of the processes that the runner forked itself
+
+    def count(self, usage):
+        self.cpu += usage.ru_utime + usage.ru_stime
+
+
+def read(path):
+    """A small file of /proc, or nothing when the process is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(4096)
+    except OSError:
+        return b""
+
+
+class Watch:
+    """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
+
+    def __init__(self, slot, control, limits, outputs, scratch):
+        self.slot = slot
+        self.control = control
+        self.limits = limits
+        self.outputs = outputs
+        self.scratch = scratch
+        self.facts = Facts()
+        self.shared = {}  # pid -> resident pages when first seen, shared with its parent
+        self.start = time.monotonic()
+        self.messages_wait = False
+
+    def wait(self, pid):
+        """Until the main process ends, by itself or by a limit. Everything else in the box ends with it."""
+        handle = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.register(self.control, select.POLLIN)
+        pause = min(INTERVAL, self.limits["cpu"])
+        try:
+            while not any(ready == handle for ready, _ in self.listen(poll, pause)):
+                pause = self.look(pid)
+                if pause is None:
+                    break
+        finally:
+            os.close(handle)
+        self.facts.wall = time.monotonic() - self.start
+
+    def listen(self, poll, pause):
+        """Poll the process and the worker. The worker says nothing in the middle of a test but `cancel` or goodbye."""
+        ready = poll.poll(max(1, pause * 1000))
+        for descriptor, _ in ready:
+            if descriptor == self.control.fileno():
+                message = self.control.recv(65536, 2)  # MSG_PEEK: the next order may wait here, and stays here
+                if not message:
+                    os._exit(0)  # the worker is gone: so is the box
+                if message.startswith(b'{"op":"cancel"'):
+                    self.control.recv(65536)
+                    self.facts.cancelled = True
+                    self.kill()
+                poll.unregister(descriptor)
+        return ready
+
+    def look(self, main):
+        """Compare use with limits. Returns the seconds until the next look, or None after a kill."""
+        self.reap_strays(main)
+        wall = time.monotonic() - self.start
+        cpu, memory, processes = self.measure(main)
+        cpu += self.facts.cpu
+        delay = int((read(f"/proc/{main}/schedstat").split() or [0, 0])[1]) / 1e9
+        self.facts.memory = max(self.facts.memory, memory)
+        limits = self.limits
+        if cpu > limits["cpu"]:
+            return self.stop("cpu")
+        if wall - delay > limits["wall"] or wall > PATIENCE * limits["wall"]:
+            return self.stop("wall")
+        if memory > limits["memory"]:
+            return self.stop("memory")
+        if any(os.fstat(output).st_size > limits["output"] for output in self.outputs):
+            return self.stop("output")
+        if processes > limits["processes"]:
+            return self.stop("processes")
+        files = os.statvfs(self.scratch)
+        if files.f_files - files.f_ffree > MAX_FILES:
+            return self.stop("disk")
+        rest = (limits["cpu"] - cpu) / (1 if processes == 1 else os.cpu_count() or 1)
+        return max(0.001, min(INTERVAL, rest, limits["wall"] - (wall - delay)))
+
+    def measure(self, main):
+        """(CPU seconds, resident bytes above the runner's own, processes) of all that lives in the box."""
+        cpu, pages, processes = 0.0, 0, 0
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or name == "1":
+                continue
+            pid = int(name)
+            fields = read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+            if len(fields) < 20:
+                continue
+            processes += int(fields[17])  # threads
+            cpu += (int(fields[13]) + int(fields[14])) * TICK  # of children it has waited for
+            try:
+                cpu += time.clock_gettime((~pid << 3) | 2)  # the process's own CPU clock, in nanoseconds
+            except OSError:
+                pass
+            resident = int((read(f"/proc/{name}/statm").split() or [0, 0])[1])
+            if pid != main:
+                resident -= self.shared.setdefault(pid, min(resident, self.shared.get(main, 0)))
+            else:
+                self.shared[main] = resident
+                resident -= self.slot.resident // PAGE
+            pages += max(0, resident)
+        return cpu, pages * PAGE, processes
+
+    def reap_strays(self, main):
+        """Orphans that ended: their time counts, and zombies don't pile up. The main process is left to `sweep`."""
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None or ended.si_pid == main:
+                return
+            self.collect(ended.si_pid, 0)
+
+    def collect(self, pid, options):
+        ended, status, usage = os.wait4(pid, options)
+        if ended:
+            self.facts.statuses[ended] = status
+            self.facts.count(usage)
+            peak = usage.ru_maxrss * 1024 - self.slot.resident
+            self.facts.memory = max(self.facts.memory, peak)
+        return ended
+
+    def stop(self, limit):
+        self.facts.limit = limit
+        self.kill()
+
+    def kill(self):
+        if os.getpid() != 1:
+            raise SystemExit("the runner isn't pid 1 of its own namespace: refusing to kill everything")
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def sweep(self):
+        """Reap and kill until no child is left: then the box is empty, and this is proven."""
+        try:
+            self.collect(-1, 0)  # the one whose end was waited for, or that was killed
+            while True:
+                if not self.collect(-1, os.WNOHANG):
+                    self.kill()
+                    self.collect(-1, 0)
+        except ChildProcessError:
+            return self.facts
+
+
+def clean(scratch, slot):
+    """Empty the scratch directory, in a child with the slot's uid. Returns whether it is empty."""
+    if slot.uid is None:
+        os.chmod(scratch, 0o777)
+    if not os.listdir(scratch):
+        return True
+    child = os.fork()
+    if child == 0:
+        try:
+            slot.become()
+            os.chdir(scratch)
+            remove_all()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    return not os.listdir(scratch)
+
+
+def remove_all():
+    """Remove what is in the current directory, however deep: one level at a time, so that no path grows too long."""
+    depth = 0
+    names = []
+    while True:
+        below = None
+        for entry in list(os.scandir(".")):
+            if entry.is_dir(follow_symlinks=False):
+                os.chmod(entry.name, 0o700)
+                try:
+                    os.rmdir(entry.name)
+                except OSError:
+                    below = entry.name
+                    break
+            else:
+                os.unlink(entry.name)
+        if below is not None:
+            os.chdir(below)
+            names.append(below)
+            depth += 1
+        elif depth:
+            os.chdir("..")
+            os.rmdir(names.pop())
+            depth -= 1
+        else:
+            return
+
+
+def count_oom_kills():
+    """How often the kernel killed something in this box for want of memory: cgroup v2, v1; 0 where there is none."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        for line in read(path).splitlines():
+            name, _, number = line.partition(b" ")
+            if name == b"oom_kill":
+                return int(number)
+    return 0
