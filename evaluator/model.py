@@ -129,16 +129,75 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
         raise InvalidSubmission(f"{name} must be between {low:g} and {high:g}, not {value!r}.")
 
 
+class Order(StrEnum):
+    """Which order of an output counts. Repeats always count: two equal items are two items."""
+
+    EXACT = "exact"
+    LINES = "lines"
+    """Lines of text, or items of the outermost list, in any order."""
+    TOKENS = "tokens"
+    """Tokens within each line, or items of each innermost list, in any order."""
+    ANY = "any"
+    """Both, and every list in between."""
+
+
+PROFILES = ("exact", "livecodebench", "microcoder")
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How outputs are compared. Travels with the submission, not with the suite. Rungs: `docs/comparison.md`."""
+    """How outputs are compared. Travels with the submission, not with the suite. Rungs: `docs/comparison.md`.
+
+    Every option below `profile` belongs to the profile `microcoder`; the other two profiles take none.
+    """
 
     profile: str = "microcoder"
     """`exact`, `livecodebench` or `microcoder`."""
     absolute_tolerance: float | None = None
-    """None: the profile's own. A number here also applies where the expected token is written as an integer."""
+    """None: the profile's own, or 0 where `relative_tolerance` is given. A number given here or there replaces the
+    profile's own tolerance, and also applies where the expected number is written as an integer."""
     relative_tolerance: float | None = None
     ignore_case: bool = False
+    """Words that differ only in case are equal."""
+    yes_no: bool = False
+    """`yes`, `Yes` and `YES` are one word, and so are `no`, `No` and `NO`; other words keep their case."""
+    ignore_lines: bool = False
+    """The output is one stream of tokens: line ends are spaces."""
+    order: Order = Order.EXACT
+    booleans_as_integers: bool = False
+    """In text, `True` is `1` and `False` is `0`, as they always are in the values that a function returns."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no comparison can follow.
+
+        Raises:
+            InvalidSubmission: an unknown profile or order, a tolerance out of range, or an option that the profile
+                doesn't take.
+        """
+        if self.profile not in PROFILES:
+            raise InvalidSubmission(f"policy.profile must be one of {', '.join(PROFILES)}, not {self.profile!r}.")
+        for name in ("absolute_tolerance", "relative_tolerance"):
+            if (value := getattr(self, name)) is not None:
+                _check_range(f"policy.{name}", value, 0, 1e300)
+        for name in ("ignore_case", "yes_no", "ignore_lines", "booleans_as_integers"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidSubmission(f"policy.{name} must be true or false, not {getattr(self, name)!r}.")
+        if self.order not in tuple(Order):
+            raise InvalidSubmission(f"policy.order must be one of {', '.join(Order)}, not {self.order!r}.")
+        object.__setattr__(self, "order", Order(self.order))
+        if self.profile != "microcoder" and (option := self._first_option()) is not None:
+            raise InvalidSubmission(
+                f"policy.{option} can't be combined with the profile {self.profile!r}; leave one out."
+            )
+
+    def _first_option(self) -> str | None:
+        for name in ("absolute_tolerance", "relative_tolerance"):
+            if getattr(self, name) is not None:
+                return name
+        for name in ("ignore_case", "yes_no", "ignore_lines", "booleans_as_integers"):
+            if getattr(self, name):
+                return name
+        return "order" if self.order is not Order.EXACT else None
 
 
 class RewardScheme(StrEnum):
