@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import microcoder_client
 from pydantic import ValidationError
 
+from evaluator.errors import InvalidSubmission
 from evaluator.model import Submission, TestKind, Verdict
 from evaluator.suites import read_suite
 from service.encoding import plain
@@ -114,7 +115,7 @@ def _open_settings() -> Settings:
 
 def _read_item(number: int, line: bytes, defaults: Defaults, settings: Settings) -> Item:
     try:
-        record = json.loads(line)
+        record = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadLine(f"line {number} isn't JSON ({error}): write one JSON object a line.") from None
     if not isinstance(record, dict):
@@ -127,17 +128,21 @@ def _read_item(number: int, line: bytes, defaults: Defaults, settings: Settings)
     wire = _wire(number, record, defaults)
     tests = [_test(test, wire) for test in record["tests"]]
     try:
-        body = json.dumps({"submission": {**wire, "suite": {"tests": tests}}}, allow_nan=False).encode()
+        body = json.dumps({"submission": {**wire, "suite": {"tests": tests}}}).encode()
         intake = prepare(EvaluationIn.model_validate_json(body), settings)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise BadLine(_complaint(number, field_name(first["loc"]), first["msg"])) from None
     except Refused as error:
         raise BadLine(_complaint(number, *error.errors[0])) from None
-    except ValueError as error:
-        raise BadLine(f"line {number}: {error}; limits must be finite numbers.") from None
+    except InvalidSubmission as error:
+        raise BadLine(_complaint(number, "", str(error))) from None
     [suite] = intake.suites.values()
     return Item(number, record.get("id"), expected, wire, intake.submissions[0], suite.data)
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
 
 
 def _wire(number: int, record: dict[str, Any], defaults: Defaults) -> dict[str, Any]:

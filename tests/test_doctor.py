@@ -1,0 +1,142 @@
+"""The doctor: each thing that can forbid a box is named with its remedy, and what works is tried for real."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluator.errors import SandboxUnavailable
+from evaluator.sandbox.bubblewrap import BubblewrapBackend
+from service.doctor import Finding, Group, State, cgroups, container, is_usable, redis_server, trial, user_namespaces
+
+
+def setting(root: Path, name: str, value: str) -> None:
+    path = root / "proc/sys" / name.replace(".", "/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user.max_user_namespaces", "0"),
+        ("kernel.unprivileged_userns_clone", "0"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
+    ],
+)
+def test_the_setting_that_forbids_user_namespaces_is_named_with_what_lifts_it(tmp_path, name, value) -> None:
+    setting(tmp_path, name, value)
+
+    finding = user_namespaces(tmp_path, is_root=False, attempt=lambda: False)
+
+    assert finding.state is State.MISSING
+    assert finding.found == f"forbidden by {name} = {value}"
+    assert f"sysctl -w {name}=" in finding.remedy
+
+
+def test_apparmor_is_suspected_even_where_an_empty_user_namespace_can_be_made(tmp_path) -> None:
+    setting(tmp_path, "kernel.apparmor_restrict_unprivileged_userns", "1")
+
+    assert user_namespaces(tmp_path, is_root=False, attempt=lambda: True).state is State.MISSING
+
+
+def test_user_namespaces_that_no_setting_forbids_are_blamed_on_the_container(tmp_path) -> None:
+    finding = user_namespaces(tmp_path, is_root=False, attempt=lambda: False)
+
+    assert "seccomp=unconfined" in finding.remedy
+
+
+def test_root_needs_no_user_namespace_and_others_are_told_when_they_may(tmp_path) -> None:
+    assert user_namespaces(tmp_path, is_root=True).state is State.NOTE
+    assert user_namespaces(tmp_path, is_root=False, attempt=lambda: True).state is State.WORKS
+
+
+def test_a_container_is_recognised_by_what_its_engine_leaves(tmp_path) -> None:
+    assert container(tmp_path).found == "no"
+    (tmp_path / ".dockerenv").touch()
+    assert container(tmp_path).found == "yes"
+
+
+def test_the_version_of_cgroups_is_told(tmp_path) -> None:
+    assert cgroups(tmp_path).found == "none"
+    (tmp_path / "memory").mkdir()
+    assert cgroups(tmp_path).found == "version 1"
+    (tmp_path / "unified").mkdir()
+    assert cgroups(tmp_path).found.startswith("hybrid")
+    (tmp_path / "cgroup.controllers").touch()
+    assert cgroups(tmp_path).found == "version 2"
+
+
+def test_a_box_that_cant_start_is_reported_with_the_backends_own_sentence() -> None:
+    class Broken:
+        name = "broken"
+
+        def start(self):
+            raise SandboxUnavailable("Plug it in.")
+
+    [finding] = trial(Group.BUBBLEWRAP, Broken())
+
+    assert (finding.state, finding.remedy) == (State.MISSING, "Plug it in.")
+
+
+def test_a_real_box_runs_a_program_and_tells_its_numpy() -> None:
+    ran, numpy, compilers = trial(Group.BUBBLEWRAP, BubblewrapBackend())
+
+    assert ran.state is State.WORKS
+    assert ran.found.startswith("ran print(1) under Python 3")
+    assert numpy.state is State.WORKS
+    assert compilers.state is State.NOTE
+
+
+def test_a_redis_url_that_nobody_answers_at_is_reported() -> None:
+    [finding] = redis_server({"REDIS_URL": "redis://127.0.0.1:1/0"})
+
+    assert finding.state is State.MISSING
+    assert "mend REDIS_URL" in finding.remedy
+
+
+def test_a_redis_url_that_is_none_is_reported() -> None:
+    [finding] = redis_server({"REDIS_URL": "http://here"})
+
+    assert finding.state is State.MISSING
+
+
+def test_a_redis_that_answers_works(redis_url) -> None:
+    [finding] = redis_server({"REDIS_URL": redis_url})
+
+    assert finding.state is State.WORKS
+
+
+def test_without_a_url_a_private_server_is_started_and_leaves_nothing() -> None:
+    binary, server = redis_server({})
+
+    assert binary.state is State.WORKS
+    assert server.state is State.WORKS
+
+
+def test_one_kind_of_box_and_one_redis_are_enough() -> None:
+    def finding(group: Group, state: State) -> Finding:
+        return Finding(group, "it", state, "", decisive=True)
+
+    docker, bubblewrap = finding(Group.DOCKER, State.MISSING), finding(Group.BUBBLEWRAP, State.WORKS)
+
+    assert is_usable([docker, bubblewrap, finding(Group.REDIS, State.WORKS)])
+    assert not is_usable([docker, bubblewrap, finding(Group.REDIS, State.MISSING)])
+    assert not is_usable([docker, finding(Group.REDIS, State.WORKS)])
+
+
+def test_the_command_prints_json_and_a_status_that_says_whether_the_service_can_run() -> None:
+    environment = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1/0"}
+    command = [sys.executable, "-m", "service.cli", "doctor"]
+
+    as_json = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
+    as_table = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert as_json.returncode == as_table.returncode == 1
+    report = json.loads(as_json.stdout)
+    assert report["usable"] is False
+    assert {"group", "subject", "state", "found", "remedy", "decisive"} == set(report["findings"][0])
+    assert "can't run here yet" in as_table.stdout
