@@ -243,7 +243,7 @@ def _judging(url: str | None, api_key: str | None, sandbox: str, workers: int) -
         if url is None:
             local = LocalJudging(sandbox, workers)
         else:
-            client = Client(url, api_key)
+            client = Client(url, api_key, patience=60)
             client.health()
     except (SandboxUnavailable, MicrocoderError) as error:
         fail(error, UNAVAILABLE)

@@ -9,6 +9,7 @@ The signals of a terminal reach this process only; workers live in sessions of t
 """
 
 import contextlib
+import json
 import logging
 import os
 import re
@@ -23,12 +24,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-import httpx
+import redis
 import uvicorn
 
 from service.app import create_app
 from service.lifeline import PARENT_VARIABLE
 from service.logs import configure_logging
+from service.records import Keys
 from service.redis_server import PrivateRedis
 from service.settings import Settings
 
@@ -94,7 +96,7 @@ class Supervisor:
             url = url_of(listener)
             api = stack.enter_context(_Api(self._settings, listener))
             stack.callback(self._stop_workers)
-            kind = self._start_workers(url, api)
+            kind = self._start_workers(api)
             if not self._stop.is_set():
                 self._say(f"MicroCoder is ready at {url} ({self._describe(kind, private)}). Stop it with Ctrl-C.")
             self._watch(api, private)
@@ -121,7 +123,7 @@ class Supervisor:
 
     # Starting
 
-    def _start_workers(self, url: str, api: "_Api") -> str:
+    def _start_workers(self, api: "_Api") -> str:
         """Start one worker, and the others when it is at work. Returns the kind of its boxes."""
         if not self._workers:
             return ""
@@ -129,14 +131,14 @@ class Supervisor:
         first.quiet = True
         self._start(first)
         deadline = time.monotonic() + START_PATIENCE
-        with httpx.Client(base_url=url, headers=_authorization(self._settings), trust_env=False, timeout=5) as client:
+        with redis.Redis.from_url(self._settings.redis, socket_timeout=5) as client:
             while not self._stop.wait(0.05):
                 if not api.is_alive():
                     break
                 assert first.process is not None
                 if first.process.poll() is not None:
                     raise CannotServe(last_sentence(first))
-                if (kind := _reported(client, first.pid)) is not None:
+                if (kind := reported(client, Keys(self._settings.queue), first.pid)) is not None:
                     unmute(first)
                     for worker in others:
                         self._start(worker)
@@ -320,19 +322,14 @@ def _pass_on(worker: Worker, process: subprocess.Popen[str]) -> None:
             sys.stderr.flush()
 
 
-def _authorization(settings: Settings) -> dict[str, str]:
-    return {"Authorization": f"Bearer {settings.api_keys[0]}"} if settings.api_keys else {}
-
-
-def _reported(client: httpx.Client, pid: int | None) -> str | None:
-    """The kind of boxes of the worker with this process id, once it reports."""
+def reported(client: "redis.Redis", keys: Keys, pid: int | None) -> str | None:
+    """The kind of boxes of this machine's worker with this process id, once it is on the list of the living."""
     try:
-        answer = client.get("/v1/runtimes")
-    except httpx.TransportError:
+        names = [name.decode() for name in client.zrange(keys.of("workers"), 0, -1)]
+        told = [json.loads(said) for name in names if (said := client.get(keys.of(f"worker:{name}"))) is not None]
+    except (redis.ConnectionError, redis.TimeoutError):
         return None
-    if not answer.is_success:
-        return None
-    for worker in answer.json()["workers"]:
-        if worker.get("pid") == pid and worker.get("host") == socket.gethostname():
-            return str(worker["runtime"]["sandbox"])
-    return None
+    here = socket.gethostname()
+    return next(
+        (worker["runtime"]["sandbox"] for worker in told if (worker["pid"], worker["host"]) == (pid, here)), None
+    )

@@ -92,6 +92,7 @@ class BaseClient:
             raise ValueError(f"{url!r} is no URL ({error}): write it like http://127.0.0.1:8000.") from None
         if self._url.scheme not in {"http", "https"} or not self._url.host:
             raise ValueError(f"{url!r} is no URL of a service: write it like http://127.0.0.1:8000.")
+        self._address = str(self._url).rstrip("/")
         self._deadline, self._patience, self._timeout = deadline, patience, timeout
         self._backoff = backoff or Backoff()
         self._headers = {"Accept": "application/json", "User-Agent": "microcoder-client"}
@@ -176,7 +177,7 @@ class BaseClient:
                 silent_since = now
                 retry_after = read_retry_after(answer.headers.get("Retry-After"))
             elif not _is_worth_retrying(answer):
-                raise ConnectionFailed(f"Can't send to {self._url}: {answer}. Check the URL.") from answer
+                raise ConnectionFailed(f"Can't send to {self._address}: {answer}. Check the URL.") from answer
             pause = self._backoff.pause(failures, retry_after)
             end = until if isinstance(answer, httpx.Response) else min(until, silent_since + self._patience)
             if now + pause > end:
@@ -188,12 +189,12 @@ class BaseClient:
         if isinstance(answer, httpx.Response):
             said = _read_problem(answer)
             return ServiceOverloaded(
-                f"The service at {self._url} stayed too busy until the deadline ({said.detail or said.title}). "
+                f"The service at {self._address} stayed too busy until the deadline ({said.detail or said.title}). "
                 "Send less at a time, start more workers, or give a longer deadline.",
                 retry_after,
             )
         error = ConnectionFailed(
-            f"Nothing answers at {self._url} ({_describe(answer)}). Start the service with `microcoder serve`, or "
+            f"Nothing answers at {self._address} ({_describe(answer)}). Start the service with `microcoder serve`, or "
             "check the URL."
         )
         error.__cause__ = answer
