@@ -3,12 +3,13 @@
 Both parsers take linear time, never recurse on the text's nesting and change no global state (the interpreter's limit
 on the digits of an integer stays as it is). What isn't a literal is `INVALID`, never an exception.
 
-The Python grammar is narrower than Python's: no `1_000`, no hexadecimal, no joined strings, no names beside True, False,
-None, nan and inf. It reads JSON's `true`, `false` and `null` too, so that mixed spellings parse.
+The Python grammar is narrower than Python's: no `1_000`, no hexadecimal, no joined strings, no other names than True,
+False, None, nan and inf. It reads JSON's `true`, `false` and `null` too, so that mixed spellings parse.
 """
 
 import json
 import re
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -19,6 +20,7 @@ _EXACT_DIGITS = 50_000
 _STEP = 4_000
 _MODULUS: Final = (1 << 521) - 1
 _MAXIMUM_DEPTH = 20_000
+_COLLISIONS = 1_000
 
 
 class Invalid(Enum):
@@ -190,10 +192,10 @@ def _closed(top: _Open) -> Any:
     if top.closer == ")":
         return top.items[0] if len(top.items) == 1 and not top.commas else tuple(top.items)
     if top.is_dict or not top.items:
-        if len(top.keys) != len(top.items) or not all(map(_is_hashable, top.keys)):
-            return INVALID
-        return dict(zip(top.keys, top.items, strict=True))
-    return set(top.items) if all(map(_is_hashable, top.items)) else INVALID
+        whole = len(top.keys) == len(top.items) and all(map(_is_hashable, top.keys)) and not hashes_collide(top.keys)
+        return dict(zip(top.keys, top.items, strict=True)) if whole else INVALID
+    whole = all(map(_is_hashable, top.items)) and not hashes_collide(top.items)
+    return set(top.items) if whole else INVALID
 
 
 def _is_hashable(value: Any) -> bool:
@@ -205,6 +207,11 @@ def _is_hashable(value: Any) -> bool:
         if type(value) is tuple:
             waiting.extend(value)
     return True
+
+
+def hashes_collide(items: Collection[Hashable]) -> bool:
+    """Say whether a set of these would need quadratic time: numbers can be chosen to share one hash."""
+    return len(items) - len(set(map(hash, items))) > _COLLISIONS
 
 
 def _scalar(token: re.Match[str]) -> Any:

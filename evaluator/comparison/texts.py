@@ -1,0 +1,117 @@
+"""An output as lines and tokens, read lazily.
+
+Whitespace is ASCII whitespace: space, tab, line feed, carriage return, vertical tab, form feed. Lines end with a line
+feed; a carriage return before it is trailing whitespace. Anything else, a no-break space too, belongs to a token.
+
+Two outputs are prepared together: what they have in common at their beginning is skipped, so that two outputs of 10 MB
+that differ in their last token cost little more than a byte-wise comparison. Lines and tokens are produced in pieces,
+so that memory stays bounded by the outputs' own size.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+_PIECE = 1 << 20
+_WINDOW = 1 << 16
+_SPACE = re.compile(rb"[ \t\n\r\v\f]")
+_BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*+\n")
+_BLANK_FIRST_LINE = re.compile(rb"[ \t\r\v\f]*+\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One of the two outputs. What lies before `start` is the same in both; `line_start` begins the line of `start`."""
+
+    data: bytes
+    start: int
+    line_start: int
+    end: int
+    """Behind the last token: what follows is whitespace."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines from `start` on, up to the last that isn't blank."""
+        return _split(self.data, self.start, self.end)
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """Yield the lines from `line_start` on: the first one is complete."""
+        return _split(self.data, self.line_start, self.end)
+
+    def has_blank_line(self) -> bool:
+        """Say whether a blank line stands anywhere, the end included (a last line feed alone isn't one)."""
+        return self.starts_blank() or _BLANK_LINE.search(self.data) is not None
+
+    def starts_blank(self) -> bool:
+        """Say whether the first line is blank and another one follows."""
+        return _BLANK_FIRST_LINE.match(self.data, 0, self.end) is not None
+
+    def stripped(self) -> bytes:
+        """Return the whole text without the whitespace around it."""
+        return self.data.strip()
+
+
+def prepare(expected: bytes, actual: bytes) -> tuple[Text, Text]:
+    """Make two texts of two outputs."""
+    common = _common_length(expected, actual)
+    line_start = expected.rfind(b"\n", 0, common) + 1
+    start = line_start
+    if common - line_start > _WINDOW:
+        # A long line: begin with the token before the one that differs. One earlier token must stay, lest the line
+        # seem blank when it isn't.
+        parts = expected[common - _WINDOW : common].rsplit(None, 2)
+        if len(parts) == 3:
+            start = common - _WINDOW + len(parts[0])
+    return (
+        Text(expected, start, line_start, len(expected.rstrip())),
+        Text(actual, start, line_start, len(actual.rstrip())),
+    )
+
+
+def split_tokens(line: bytes) -> Iterator[bytes]:
+    """Yield the tokens of a line."""
+    if len(line) <= _PIECE:
+        return iter(line.split())
+    return chain.from_iterable(piece.split() for piece in _pieces(line))
+
+
+def count_tokens(data: bytes, start: int, end: int) -> int:
+    """Count the tokens of a slice without holding them all."""
+    return sum(len(piece.split()) for piece in _pieces(data[start:end]))
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(data):
+        space = _SPACE.search(data, start + _PIECE)
+        stop = space.end() if space is not None else len(data)
+        yield data[start:stop]
+        start = stop
+
+
+def _split(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    return chain.from_iterable(piece.split(b"\n") for piece in _line_pieces(data, start, end))
+
+
+def _line_pieces(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        stop = data.find(b"\n", start + _PIECE, end)
+        stop = end if stop < 0 else stop
+        yield data[start:stop]
+        start = stop + 1
+
+
+def _common_length(first: bytes, second: bytes) -> int:
+    """Return how many bytes are the same at the beginning."""
+    shorter = min(len(first), len(second))
+    place = 0
+    while place < shorter and first[place : place + _PIECE] == second[place : place + _PIECE]:
+        place += _PIECE
+    low, high = min(place, shorter), min(place + _PIECE, shorter)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

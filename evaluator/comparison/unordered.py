@@ -1,0 +1,57 @@
+"""Equality of two collections whose order doesn't count: as multisets, so that repeats do.
+
+By sorting, never by hashing: a program can choose numbers that all have one hash, but not a slow sort.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+MAXIMUM_PAIRS = 40_000
+
+
+def leftover(
+    expected: Sequence[Item], actual: Sequence[Item], key: Callable[[Item], Any]
+) -> tuple[list[Item], list[Item]]:
+    """Return the expected items and the actual ones that have no partner of equal key, in sorted order.
+
+    Keys must be sortable. Every item has at most one partner.
+    """
+    one = sorted((key(item), place) for place, item in enumerate(expected))
+    other = sorted((key(item), place) for place, item in enumerate(actual))
+    missing: list[Item] = []
+    extra: list[Item] = []
+    first = second = 0
+    while first < len(one) and second < len(other):
+        if one[first][0] == other[second][0]:
+            first += 1
+            second += 1
+        elif one[first][0] < other[second][0]:
+            missing.append(expected[one[first][1]])
+            first += 1
+        else:
+            extra.append(actual[other[second][1]])
+            second += 1
+    missing.extend(expected[place] for _, place in one[first:])
+    extra.extend(actual[place] for _, place in other[second:])
+    return missing, extra
+
+
+def unpaired(
+    missing: Sequence[Item], extra: Sequence[Item], close: Callable[[Item, Item], bool], maximum_pairs: int
+) -> tuple[Item, Item] | None:
+    """Pair what is left over with what is close to it (a number within a tolerance); return two without partner.
+
+    Both must be of one length. Pairs in sorted order, or, where that fails and few enough are left, first come first
+    served. Wrongly rejects, at worst, many leftover items whose noise changes their sorted order.
+    """
+    failed = next((pair for pair in zip(missing, extra, strict=True) if not close(*pair)), None)
+    if failed is None or len(missing) * len(extra) > maximum_pairs:
+        return failed
+    free = list(extra)
+    for item in missing:
+        partner = next((place for place, other in enumerate(free) if close(item, other)), None)
+        if partner is None:
+            return item, free[0]
+        free.pop(partner)
+    return None

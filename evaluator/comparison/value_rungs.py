@@ -1,0 +1,113 @@
+"""The rungs for returned values, from strict to lenient: each a relation (see `objects`) that allows one thing more.
+
+The expected value comes from JSON or, where the text isn't JSON, from a Python literal, or is the text itself.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from evaluator.comparison.numerals import VALUE_TOLERANCE, tolerance_of
+from evaluator.comparison.objects import Relation, first_difference
+from evaluator.model import Order, Policy
+
+_SAME: Final = Relation()
+_PYTHON: Final = Relation(numbers=True, booleans=True, nan=False)
+
+
+def exact(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept the same value of the same types. Wrongly accepts nothing."""
+    return first_difference(expected, actual, _SAME) is None
+
+
+def python_equal(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept what LiveCodeBench accepts: an outermost tuple is a list, then `==`.
+
+    Would wrongly accept: True for 1. Wrongly rejects: nested tuples, rounding noise, nan, sets for lists.
+    """
+    return first_difference(expected, outer_list(actual), _PYTHON) is None
+
+
+def sequences(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept a tuple for a list, at any depth: JSON knows no tuples.
+
+    Would wrongly accept: a tuple where the caller must be able to change it.
+    """
+    return first_difference(expected, actual, relation(policy, 1)) is None
+
+
+def numbers(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept numbers of equal value as Python does: 2.0 for 2, True for 1, 1 for True.
+
+    Would wrongly accept: 1 where a truth value is asked for.
+    """
+    return first_difference(expected, actual, relation(policy, 2)) is None
+
+
+def keys(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept a dictionary's key that JSON can only spell as a string: 1 for "1", True for "true", (1, 2) for "(1, 2)".
+
+    Would wrongly accept: numbers as keys where the statement asks for strings.
+    """
+    return first_difference(expected, actual, relation(policy, 3)) is None
+
+
+def tolerance(expected: object, actual: object, policy: Policy) -> bool | None:
+    """Accept numbers within the tolerance, at any depth, where the expected one is a float, or the policy sets one.
+
+    Would wrongly accept: another value that is as near, such as 0.0 for 1e-10.
+    """
+    near = relation(policy, 4)
+    if near.tolerance is None or near.tolerance.is_zero:
+        return None
+    return first_difference(expected, actual, near) is None
+
+
+def sets(expected: object, actual: object, policy: Policy) -> bool:
+    """Accept a set for a list without repeats, and any order, repeats counted, where the expected value is a set.
+
+    Would wrongly accept: a set where the order of the list matters.
+    """
+    return first_difference(expected, actual, relation(policy, 5)) is None
+
+
+def any_order(expected: object, actual: object, policy: Policy) -> bool | None:
+    """Accept another order of the outermost list, of the innermost lists, or of every list, as the policy says.
+
+    Repeats count. Would wrongly accept: an order that matters; with `any`, pairs whose parts changed places.
+    """
+    if policy.order is Order.EXACT:
+        return None
+    return first_difference(expected, actual, relation(policy, 6)) is None
+
+
+MOST_LENIENT: Final = 6
+
+
+def relation(policy: Policy, level: int) -> Relation:
+    """Return the relation of the rungs up to a level: 1 is `sequences`, 6 is `any_item_order`."""
+    return Relation(
+        sequences=level >= 1,
+        numbers=level >= 2,
+        booleans=level >= 2,
+        keys=level >= 3,
+        tolerance=tolerance_of(policy, VALUE_TOLERANCE) if level >= 4 else None,
+        sets=level >= 5,
+        sets_as_lists=level >= 5,
+        order=policy.order if level >= 6 else Order.EXACT,
+        fold=_fold(policy),
+    )
+
+
+def _fold(policy: Policy) -> Callable[[str], str] | None:
+    if policy.ignore_case:
+        return str.casefold
+    return _fold_yes_no if policy.yes_no else None
+
+
+def _fold_yes_no(text: str) -> str:
+    return text.lower() if text.lower() in ("yes", "no") else text
+
+
+def outer_list(value: object) -> object:
+    """Turn an outermost tuple into a list."""
+    return list(value) if type(value) is tuple else value
