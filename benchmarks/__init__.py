@@ -1,0 +1,1 @@
+"""Programs that measure and print a table; run from a checkout, as `python -m benchmarks.NAME`."""
