@@ -143,6 +143,8 @@ class DockerBackend:
                 f"Boxes need a Docker daemon on this machine, reached by a Unix socket; DOCKER_HOST is {self._address}."
             )
         with _explain("The Docker daemon does not answer"):
+            with socket.socket(socket.AF_UNIX) as probe:  # the SDK would leak a socket that can't be connected
+                probe.connect(self._address.removeprefix("unix://"))
             daemon = APIClient(base_url=self._address, version=self._version, timeout=60)
         self._version = daemon.api_version
         with contextlib.closing(daemon):
