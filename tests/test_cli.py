@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -11,8 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
+from microcoder_client import Client, stdin_test
 
 from service import cli
 from service.batch import BadLine, Defaults, Interrupted, Item, read_items, run
@@ -320,3 +324,215 @@ def test_every_command_and_option_is_documented() -> None:
         for parameter in command.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or f"`{option}" in text, f"{name} {option} is missing"
+
+
+# The whole service, and files judged by it and here
+
+
+class Served:
+    """`microcoder serve` in a process of its own."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if "REDIS_URL" not in name}
+        self.process = subprocess.Popen(
+            [*MICROCODER, "serve", "--port", "0", *arguments],
+            env=inherited | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ready(self) -> str:
+        """The URL, once it is ready."""
+        assert self.process.stdout is not None
+        self.line = self.process.stdout.readline()
+        return re.search(r"http://\S+", self.line)[0]
+
+    def children(self) -> dict[int, str]:
+        """Process ids and command lines of what it started."""
+        found = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+                command = (stat.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if int(fields[1]) == self.process.pid and fields[0] != "Z":
+                found[int(stat.parent.name)] = command
+        return found
+
+    def workers(self) -> set[int]:
+        return {pid for pid, command in self.children().items() if "service.cli worker" in command}
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        self.process.communicate(timeout=40)
+        return self.process.returncode
+
+    def close(self) -> None:
+        """What a test that failed left."""
+        if self.process.poll() is None:
+            self.stop()
+        for stream in (self.process.stdout, self.process.stderr):
+            stream.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """A function that starts a service; it ends with the test."""
+    services: list[Served] = []
+
+    def serve(*arguments: str, **environment: str) -> Served:
+        services.append(Served(*arguments, **environment))
+        return services[-1]
+
+    yield serve
+    for service in services:
+        service.close()
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those that still run."""
+    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+
+
+def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """What `condition` returns once it is true."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return value
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A service with one worker, for the tests that leave it as it is."""
+    served = Served("--workers", "1", "--sandbox", "bubblewrap")
+    served.url = served.ready()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def programs(tmp_path) -> Path:
+    """A file with a right, a wrong, a crashing and an incomplete program."""
+    records = [
+        {"id": "right", **RIGHT, "expected_verdict": "accepted"},
+        {"id": "wrong", "source": "print(8)", "tests": TESTS, "expected_verdict": "wrong_answer"},
+        {"id": "crash", "source": "1/0", "tests": TESTS, "expected_verdict": "runtime_error"},
+        {"id": "cut", "answer": "```python\nprint(", "tests": TESTS, "expected_verdict": "no_code"},
+        {
+            "id": "function",
+            "source": "def add(a, b): return a + b",
+            "entry_point": "add",
+            "tests": [{"input": "2\n3", "expected": "5"}],
+            "expected_verdict": "accepted",
+        },
+    ]
+    file = tmp_path / "programs.jsonl"
+    file.write_bytes(b"\n".join(lines(*records)))
+    return file
+
+
+def test_the_line_that_it_is_ready_tells_url_workers_and_boxes(served) -> None:
+    assert served.line.startswith(
+        f"MicroCoder is ready at {served.url} (1 worker with bubblewrap boxes, a private Redis)."
+    )
+    assert httpx.get(f"{served.url}/health").json()["status"] == "ok"
+
+
+def test_a_file_is_judged_the_same_here_and_by_a_service(programs, tmp_path, served) -> None:
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+
+    local = microcoder("evaluate", programs, "--out", here, "--sandbox", "bubblewrap", "--workers", "2")
+    remote = microcoder("evaluate", programs, "--out", there, "--url", served.url)
+
+    assert (local.returncode, remote.returncode) == (0, 0), local.stderr + remote.stderr
+    judged = [[json.loads(line) for line in file.read_text().splitlines()] for file in (here, there)]
+    first, second = ([(line["id"], line["verdict"], line["reward"]) for line in lines] for lines in judged)
+    assert first == second
+    assert [set(line) for line in judged[0]] == [set(line) for line in judged[1]]
+    assert "5 of 5 agree with their expected_verdict." in local.stderr
+
+
+def test_a_disagreement_is_shown_and_makes_the_status_1(tmp_path) -> None:
+    file = tmp_path / "file.jsonl"
+    file.write_bytes(lines({"id": "x", "source": "print(9)", "tests": TESTS, "expected_verdict": "accepted"})[0])
+
+    ended = microcoder("evaluate", file, "--sandbox", "bubblewrap")
+
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["agrees"] is False
+    assert "line 1 (x): expected accepted, got wrong_answer" in ended.stderr
+
+
+def test_a_bad_line_in_a_pipe_loses_nothing_before_it() -> None:
+    given = b"\n".join(lines(RIGHT, RIGHT, b'{"source": "1"}', RIGHT)).decode()
+
+    ended = microcoder("evaluate", "-", "--sandbox", "bubblewrap", "--workers", "1", input=given)
+
+    assert ended.returncode == 2
+    assert [json.loads(line)["line"] for line in ended.stdout.splitlines()] == [1, 2]
+    assert "microcoder: line 3 has no tests" in ended.stderr
+
+
+def test_ctrl_c_stops_a_file_and_keeps_what_is_judged(tmp_path) -> None:
+    file, out = tmp_path / "file.jsonl", tmp_path / "out.jsonl"
+    endless = {"source": "while True: pass", "tests": TESTS, "limits": {"cpu_seconds": 100}}
+    file.write_bytes(b"\n".join(lines(RIGHT, endless)))
+    command = [*MICROCODER, "evaluate", str(file), "--out", str(out), "--sandbox", "bubblewrap", "--workers", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: out.exists() and out.read_text())
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert "microcoder: Interrupted" in said
+    assert len(out.read_text().splitlines()) == 1
+
+
+def test_sigterm_stops_everything_and_leaves_no_process(serve) -> None:
+    served = serve("--workers", "2", "--sandbox", "bubblewrap")
+    served.ready()
+    children = until(lambda: len(served.workers()) == 2 and set(served.children()))
+
+    assert served.stop(signal.SIGTERM) == 0
+    assert alive(children) == set()
+
+
+def test_a_killed_worker_is_replaced_and_what_it_had_is_judged(serve) -> None:
+    served = serve("--workers", "1", "--sandbox", "bubblewrap", MICROCODER_LEASE_SECONDS="1")
+    url = served.ready()
+    before = served.workers()
+    with Client(url) as client:
+        id = client.submit(["import time\ntime.sleep(0.5)\nprint(8)"] * 4, suite=[stdin_test("", "8")])
+        until(lambda: client.fetch(id).judged)
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        after = until(lambda: served.workers() - before)
+        evaluation = client.fetch(id, wait=40)
+
+    assert after
+    assert [judgement.verdict for judgement in evaluation.judgements] == ["accepted"] * 4
+    assert served.stop(signal.SIGINT) == 0
+
+
+def test_nothing_outlives_a_service_that_is_killed(serve) -> None:
+    served = serve("--workers", "1", "--sandbox", "bubblewrap")
+    served.ready()
+    children = set(served.children())
+
+    served.stop(signal.SIGKILL)
+
+    assert until(lambda: not alive(children))
+
+
+def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(serve, tmp_path) -> None:
+    served = serve("--workers", "2", "--sandbox", "docker", DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+
+    out, said = served.process.communicate(timeout=40)
+
+    assert served.process.returncode == 1
+    assert out == ""
+    assert re.search(r"^microcoder: .*Docker daemon does not answer", said, re.M)

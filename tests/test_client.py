@@ -2,14 +2,19 @@
 
 import hashlib
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import microcoder_client
 import pytest
+import redis
+import uvicorn
 from microcoder_client import (
     AnswerNotUnderstood,
     Backoff,
@@ -28,6 +33,8 @@ from microcoder_client import (
 )
 from microcoder_client.judgements import VERDICTS, read_evaluation, read_judgement
 from microcoder_client.retries import read_retry_after
+
+from service.app import create_app
 
 URL = "http://evaluator.test"
 QUICK = Backoff(first=0.001, longest=0.002)
@@ -456,3 +463,99 @@ def test_pauses_grow_to_a_bound_and_never_undercut_retry_after() -> None:
     assert [backoff.pause(n, jitter=1) for n in (1, 2, 3, 4, 5, 5000)] == [1, 2, 4, 8, 10, 10]
     assert backoff.pause(3, jitter=0) == 2
     assert backoff.pause(1, retry_after=30, jitter=0) == 30
+
+
+# Against the real service
+
+
+@pytest.fixture
+def service(settings, start_worker) -> Iterator[str]:
+    """The URL of the real application under uvicorn, with a real worker."""
+    start_worker()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(create_app(settings), log_config=None, lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+def test_the_real_service_judges_each_kind_of_test(service) -> None:
+    doubles = Suite.of([stdin_test("4\n", "8\n"), stdin_test("10\n", "20\n")])
+    adds = Submission("def add(a, b): return a + b", entry_point="add", suite=[functional_test([2, 3], 5)])
+    asserts = Submission("def add(a, b): return a - b", suite=[assertion_test("assert add(2, 3) == 5")])
+    cut = Submission(answer="```python\nprint(", suite=doubles)
+
+    with Client(service) as client:
+        judged = client.evaluate(
+            ["print(int(input()) * 2)", "print(8)", adds, asserts, cut], suite=doubles, limits={"cpu_seconds": 2}
+        )
+        [full] = client.evaluate(["print(int(input()) * 2)"], suite=doubles, detail="full")
+        runtimes = client.runtimes()["runtimes"]
+
+    assert [judgement.verdict for judgement in judged] == [
+        "accepted",
+        "wrong_answer",
+        "accepted",
+        judged[3].verdict,
+        "no_code",
+    ]
+    assert judged[3].verdict in {"wrong_answer", "runtime_error"}
+    assert [judgement.reward for judgement in judged] == [1, 0, 1, 0, 0]
+    assert judged[1].first_failed == 1
+    assert [test.verdict for test in full.tests] == ["accepted", "accepted"]
+    assert full.tests[0].match.rung
+    assert runtimes[0]["sandbox"] == judged[0].runtime.sandbox
+
+
+def test_the_real_service_judges_a_repeated_post_once(service) -> None:
+    with Client(service) as client:
+        for _ in range(2):
+            client.submit(["print(1)"], suite=TESTS, id="twice")
+        evaluation = client.fetch("twice", wait=30)
+
+        with pytest.raises(RequestRefused, match="another body"):
+            client.submit(["print(2)"], suite=TESTS, id="twice")
+
+    assert evaluation.state == "done"
+    assert evaluation.judged == 1
+
+
+def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, redis_url) -> None:
+    with Client(service) as client:
+        client.evaluate(["print(2)"], suite=TESTS)
+        with redis.Redis.from_url(redis_url) as server:
+            for key in [*server.scan_iter("*suite*"), *server.scan_iter("*:u")]:
+                server.delete(key)
+
+        [judgement] = client.evaluate(["print(2)"], suite=TESTS)
+
+    assert judgement.accepted
+
+
+def test_the_deadline_cancels_at_the_real_service(service) -> None:
+    with Client(service) as client:
+        endless = ["while True: pass"] * 4
+
+        with pytest.raises(DeadlineExceeded):
+            client.evaluate(endless, suite=TESTS, limits={"cpu_seconds": 30}, id="late", deadline=1.5, wait=0.5)
+        evaluation = client.fetch("late")
+
+    assert evaluation.state == "cancelled"
+
+
+def test_the_real_service_says_what_is_wrong_with_a_request(service) -> None:
+    with Client(service) as client, pytest.raises(RequestRefused, match=r"limits\.cpu_seconds") as caught:
+        client.evaluate(["print(1)"], suite=TESTS, limits={"cpu_seconds": -1})
+
+    assert caught.value.problem.body["errors"][0]["field"] == "limits.cpu_seconds"
+
+
+def test_the_example_in_the_readme_runs_and_prints_what_it_says(service) -> None:
+    text = Path(__file__, "../../client/README.md").resolve().read_text()
+    code = text.split("```python\n")[1].split("```")[0].replace("http://127.0.0.1:8000", service)
+
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert printed.splitlines() == ["accepted 1.0", "wrong_answer 0.0 1", "accepted"]
