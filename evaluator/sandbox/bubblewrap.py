@@ -146,6 +146,10 @@ def mount_arguments() -> tuple[str, ...]:
     shown = [Path("/usr") / part for part in ("bin", "lib", "lib32", "lib64", "libexec", "include", "share/zoneinfo")]
     shown += [base / "bin", base / "lib", base / "include"]
     arguments: list[str] = []
+    # Parents are made here: bwrap would make them for root alone, and the slot's uid could not pass.
+    for path in (Path("/usr"), Path("/opt/packages"), base):
+        for folder in (*reversed(path.parents[:-1]), path):
+            arguments += ["--perms", "0755", "--dir", str(folder)]
     for path in dict.fromkeys(shown):
         if path.is_dir() and not path.is_symlink():
             arguments += ["--ro-bind", str(path), str(path)]

@@ -104,7 +104,9 @@ class Pending:
 class RunnerBox:
     """A box whose runner is at the other end of `connection`. `destroy` ends what the box is made of."""
 
-    def __init__(self, connection: socket.socket, destroy: Callable[[], None], *, sandbox: str, image: str | None) -> None:
+    def __init__(
+        self, connection: socket.socket, destroy: Callable[[], None], *, sandbox: str, image: str | None
+    ) -> None:
         self._connection = connection
         self._destroy = destroy
         self._age = 0

@@ -112,6 +112,7 @@ def compile_program(source, artifact, messages):
 def load_program(artifact, name, prelude):
     """A fresh module `name` and the code to execute in it."""
     code, source = marshal.loads(read_all(artifact))
+    os.close(artifact)
     module = types.ModuleType(name)
     module.__file__ = PROGRAM
     module.__builtins__ = builtins

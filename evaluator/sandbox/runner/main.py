@@ -82,6 +82,7 @@ class Runner:
         self.limits = order["limits"]
         self.descriptors = descriptors
         self.started = started
+        self.ends = ()
 
     def perform(self):
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
@@ -96,6 +97,8 @@ class Runner:
             if pid == 0:
                 return self.child(prepare, len(children))
             children.append(pid)
+        for end in self.ends:
+            end.close()  # or the tester would never learn that the program has ended
         observer.wait(children[0])
         facts = observer.sweep()
         facts.children = children

@@ -1,0 +1,105 @@
+"""Take a box, give it back; reset or destroy, and a spare that is made while the other works.
+
+There is no third state: a box that can't be reset is destroyed and forgotten.
+"""
+
+import importlib
+import logging
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from evaluator.errors import SandboxUnavailable
+from evaluator.model import Runtime
+from evaluator.sandbox.base import Backend, Box
+
+logger = logging.getLogger(__name__)
+
+BACKENDS = {
+    "docker": "evaluator.sandbox.docker:DockerBackend",
+    "bubblewrap": "evaluator.sandbox.bubblewrap:BubblewrapBackend",
+}
+
+
+def load_backend(name: str) -> Backend:
+    """The backend called `name`, imported only now: the bubblewrap way needs no Docker SDK.
+
+    Raises:
+        SandboxUnavailable: there is no such backend.
+    """
+    if name not in BACKENDS:
+        raise SandboxUnavailable(f"There is no sandbox {name!r}: choose one of auto, {', '.join(BACKENDS)}.")
+    module, _, attribute = BACKENDS[name].partition(":")
+    backend: Backend = getattr(importlib.import_module(module), attribute)()
+    return backend
+
+
+class Pool:
+    """Boxes of one backend, one at work and one spare."""
+
+    def __init__(self, backend: Backend, first: Box, *, spare: bool = True) -> None:
+        self._backend = backend
+        self._idle: list[Box] = [first]
+        self.runtime: Runtime = first.runtime
+        self._maker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spare") if spare else None
+        self._spare: Future[Box] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._order_spare()
+
+    def take(self) -> Box:
+        """A clean box.
+
+        Raises:
+            SandboxUnavailable: none could be made.
+        """
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            spare, self._spare = self._spare, None
+        box = spare.result() if spare is not None else self._backend.start()
+        self._order_spare()
+        return box
+
+    def give(self, box: Box) -> None:
+        """Take a box back: reset, or else destroyed."""
+        if box.reset() and not self._closed:
+            with self._lock:
+                self._idle.append(box)
+        else:
+            box.close()
+
+    def close(self) -> None:
+        """Destroy every box."""
+        self._closed = True
+        if self._maker is not None:
+            self._maker.shutdown(wait=True)
+        with self._lock:
+            boxes, self._idle = self._idle, []
+            spare, self._spare = self._spare, None
+        for box in boxes:
+            box.close()
+        if spare is not None and spare.exception() is None:
+            spare.result().close()
+
+    def _order_spare(self) -> None:
+        if self._maker is not None and self._spare is None and not self._closed:
+            self._spare = self._maker.submit(self._backend.start)
+
+
+def open_pool(sandbox: str = "auto", *, spare: bool = True) -> Pool:
+    """A pool of the sandbox that was asked for. `auto` takes Docker where it works, else bubblewrap.
+
+    Raises:
+        SandboxUnavailable: none works here; the message says what each of them lacks.
+    """
+    names = ("docker", "bubblewrap") if sandbox == "auto" else (sandbox,)
+    refusals: list[str] = []
+    for name in names:
+        try:
+            backend = load_backend(name)
+            return Pool(backend, backend.start(), spare=spare)
+        except SandboxUnavailable as error:
+            refusals.append(f"{name}: {error}")
+            logger.info("sandbox %s is unavailable: %s", name, error)
+    advice = "" if len(names) == 1 else " Run `microcoder doctor` to see what is missing."
+    raise SandboxUnavailable("No sandbox can be had here. " + " ".join(refusals) + advice)
