@@ -6,9 +6,9 @@
 # BASE=image:tag              the image to build on. Default: python:3.12-slim where it is here or can be pulled at once,
 #                             else a Debian base made by docker/base-image.sh (root, debootstrap).
 # MICROCODER_BOX_TAG, MICROCODER_SERVICE_TAG, MICROCODER_REDIS_TAG     other names for the images.
-# MICROCODER_WHEELHOUSE=1     download the packages on this machine and install them in the build without a network.
-#                             Done by itself when pip fails in the build.
-# This machine's pip settings and certificate bundle are lent to the build; they reach no image and no commit.
+# A build that fails is tried once more on this machine's own network (--network host). Wheels in docker/wheelhouse/ are
+# installed instead of anything from an index. This machine's pip settings and certificate bundle are lent to the build; they
+# reach no image and no commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,7 +49,6 @@ pip_setting() {
 # Certificates: a network that rewrites TLS is trusted by this machine's bundle, not by an image's.
 lend_certificates() {
     local bundle
-    rm -f docker/ca/*.crt
     bundle=${PIP_CERT:-$(pip_setting cert)}
     if [[ -n $bundle && -f $bundle ]]; then
         cp "$bundle" docker/ca/local.crt
@@ -76,39 +75,18 @@ default_targets() {
     fi
 }
 
-fill_wheelhouse() {
-    local base=$1 version
-    version=$(docker run --rm --network none "$base" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    say "downloading the packages for Python $version into docker/wheelhouse"
-    rm -f docker/wheelhouse/*.whl
-    "$(host_python)" -c "
-import tomllib
-project = tomllib.load(open('pyproject.toml', 'rb'))['project']
-print(*(name for name in project['dependencies'] if not name.startswith('microcoder-client')), 'hatchling', sep='\n')
-" >docker/wheelhouse/service.txt
-    for list in docker/box-requirements.txt docker/wheelhouse/service.txt; do
-        "$(host_python)" -m pip download --quiet --only-binary :all: --python-version "$version" \
-            --dest docker/wheelhouse -r "$list"
-    done
-    rm -f docker/wheelhouse/service.txt
-}
-
 build() {
-    local target=$1 base=$2 tag log
+    local target=$1 base=$2 network=$3 tag log
     case $target in
     box) tag=${MICROCODER_BOX_TAG:-microcoder-box:latest} ;;
     service) tag=${MICROCODER_SERVICE_TAG:-microcoder-service:latest} ;;
     redis) tag=${MICROCODER_REDIS_TAG:-microcoder-redis:latest} ;;
-    *)
-        say "unknown image '$target': box, service or redis"
-        return 2
-        ;;
     esac
     local arguments=()
     mapfile -t arguments < <(pip_arguments)
     log=$(mktemp)
-    say "building $tag on $base"
-    if ! DOCKER_BUILDKIT=$(build_command) docker build --target "$target" --tag "$tag" --file docker/Dockerfile \
+    say "building $tag on $base, network $network"
+    if ! DOCKER_BUILDKIT=$(build_command) docker build --target "$target" --tag "$tag" --file docker/Dockerfile --network "$network" \
         --build-arg "BASE=$base" --build-arg "WITH_COMPILER=${WITH_COMPILER:-0}" "${arguments[@]}" . >"$log" 2>&1; then
         tail -n 40 "$log" >&2
         rm -f "$log"
@@ -127,18 +105,17 @@ main() {
     ((${#targets[@]})) || mapfile -t targets < <(default_targets)
     base=$(choose_base)
     lend_certificates
-    trap 'rm -f docker/ca/*.crt docker/wheelhouse/*.whl' EXIT
-    if [[ ${MICROCODER_WHEELHOUSE:-0} == 1 ]]; then
-        fill_wheelhouse "$base"
-    fi
+    trap 'rm -f docker/ca/local.crt' EXIT
     for target in "${targets[@]}"; do
-        if ! build "$target" "$base"; then
-            [[ ${MICROCODER_WHEELHOUSE:-0} != 1 && $target != redis ]] || exit 1
-            say "the build of $target failed; trying once more with packages downloaded by this machine"
-            MICROCODER_WHEELHOUSE=1
-            fill_wheelhouse "$base"
-            build "$target" "$base"
-        fi
+        case $target in box | service | redis) ;; *)
+            say "unknown image '$target': box, service or redis"
+            exit 2
+            ;;
+        esac
+        build "$target" "$base" default || {
+            say "the build of $target failed; trying once more on this machine's own network"
+            build "$target" "$base" host
+        }
     done
 }
 
