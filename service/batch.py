@@ -28,9 +28,8 @@ from service.schemas import EvaluationIn, field_name
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from evaluator.sandbox.pool import Pool
-
     from evaluator.judge import Judge
+    from evaluator.sandbox.pool import Pool
 
 OF_LINE = ("id", "expected_verdict")
 """Fields that come back as they are."""
@@ -81,6 +80,8 @@ class Judging(Protocol):
     """Lines in one call."""
     most: int
     """Calls at a time."""
+    grace: float
+    """Seconds that calls get to return after `stop`."""
 
     def judge(self, items: list[Item]) -> list[dict[str, Any]]:
         """A judgement for each, as a JSON object."""
@@ -196,6 +197,7 @@ class LocalJudging:
 
     batch = 1
     most = 1 << 16
+    grace = 2.0
 
     def __init__(self, sandbox: str, workers: int) -> None:
         """Open the first pool.
@@ -204,6 +206,7 @@ class LocalJudging:
             SandboxUnavailable: there can be no boxes here.
         """
         self._sandbox = sandbox
+        self._workers = workers
         self._stopped = threading.Event()
         self._pools: list[Pool] = []
         self._free: queue.SimpleQueue[Judge | None] = queue.SimpleQueue()
@@ -225,16 +228,17 @@ class LocalJudging:
         self._stopped.set()
 
     def close(self) -> None:
-        """Destroy the boxes."""
+        """Destroy the boxes, unless a program still runs in one: boxes end with this process."""
+        if self._free.qsize() < self._workers:
+            return
         for pool in self._pools:
             pool.close()
 
     def _open(self) -> "Judge":
+        from evaluator.judge import Judge  # boxes are for Linux; a service can be asked from anywhere
         from evaluator.sandbox.pool import open_pool
 
-        from evaluator.judge import Judge  # boxes are for Linux; a service can be asked from anywhere
-
-        pool = open_pool(self._sandbox)
+        pool = open_pool(self._sandbox, spare=False)
         self._pools.append(pool)
         return Judge(pool)
 
@@ -250,6 +254,7 @@ class RemoteJudging:
 
     batch = REMOTE_BATCH
     most = 4
+    grace = 10.0
 
     def __init__(self, client: microcoder_client.Client) -> None:
         """Use this client."""
@@ -340,10 +345,11 @@ def run(
     finally:
         if waiting:
             judging.stop()
-        executor.shutdown(wait=True, cancel_futures=True)
-        for item in waiting:
-            if not item.judged.cancelled() and item.judged.exception() is None:
-                _write(item, write)
+        executor.shutdown(wait=False, cancel_futures=True)
+        wait([batch.judged for batch in waiting], timeout=judging.grace)
+        for batch in waiting:
+            if batch.judged.done() and not batch.judged.cancelled() and batch.judged.exception() is None:
+                _write(batch, write)
     if interrupt.is_set():
         raise Interrupted
     if bad is not None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,7 @@ class Scripted:
         self.verdict = verdict
         self.batch = batch
         self.most = 100
+        self.grace = 5.0
         self.stopped = threading.Event()
 
     def judge(self, items: list[Item]) -> list[dict]:
@@ -348,50 +349,41 @@ class Served:
         self.line = self.process.stdout.readline()
         return re.search(r"http://\S+", self.line)[0]
 
-    def children(self) -> dict[int, str]:
-        """Process ids and command lines of what it started."""
-        found = {}
+    def descendants(self) -> dict[int, str]:
+        """Process ids and command lines of all that came from it: Redis, workers, boxes."""
+        parents, commands = {}, {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
-                command = (stat.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                command = (stat.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
             except OSError:
                 continue
-            if int(fields[1]) == self.process.pid and fields[0] != "Z":
-                found[int(stat.parent.name)] = command
-        return found
+            if fields[0] != "Z":
+                parents[int(stat.parent.name)], commands[int(stat.parent.name)] = int(fields[1]), command
+        family = {self.process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= more
+        return {pid: commands[pid] for pid in family - {self.process.pid}}
 
     def workers(self) -> set[int]:
-        return {pid for pid, command in self.children().items() if "service.cli worker" in command}
+        return {pid for pid, command in self.descendants().items() if "service.cli worker" in command}
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         self.process.communicate(timeout=40)
         return self.process.returncode
 
-    def close(self) -> None:
-        """What a test that failed left."""
+    def __enter__(self) -> "Served":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         if self.process.poll() is None:
             self.stop()
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
 
 
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
-    """A function that starts a service; it ends with the test."""
-    services: list[Served] = []
-
-    def serve(*arguments: str, **environment: str) -> Served:
-        services.append(Served(*arguments, **environment))
-        return services[-1]
-
-    yield serve
-    for service in services:
-        service.close()
-
-
-def alive(pids: set[int]) -> set[int]:
+def alive(pids: Iterable[int]) -> set[int]:
     """Those that still run."""
     return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
 
@@ -406,11 +398,10 @@ def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A service with one worker, for the tests that leave it as it is."""
-    served = Served("--workers", "1", "--sandbox", "bubblewrap")
-    served.url = served.ready()
-    yield served
-    served.close()
+    """A service with one worker. The last of its tests stops it."""
+    with Served("--workers", "1", "--sandbox", "bubblewrap", MICROCODER_LEASE_SECONDS="1") as served:
+        served.url = served.ready()
+        yield served
 
 
 @pytest.fixture
@@ -492,20 +483,9 @@ def test_ctrl_c_stops_a_file_and_keeps_what_is_judged(tmp_path) -> None:
     assert len(out.read_text().splitlines()) == 1
 
 
-def test_sigterm_stops_everything_and_leaves_no_process(serve) -> None:
-    served = serve("--workers", "2", "--sandbox", "bubblewrap")
-    served.ready()
-    children = until(lambda: len(served.workers()) == 2 and set(served.children()))
-
-    assert served.stop(signal.SIGTERM) == 0
-    assert alive(children) == set()
-
-
-def test_a_killed_worker_is_replaced_and_what_it_had_is_judged(serve) -> None:
-    served = serve("--workers", "1", "--sandbox", "bubblewrap", MICROCODER_LEASE_SECONDS="1")
-    url = served.ready()
+def test_a_killed_worker_is_replaced_and_what_it_had_is_judged(served) -> None:
     before = served.workers()
-    with Client(url) as client:
+    with Client(served.url) as client:
         id = client.submit(["import time\ntime.sleep(0.5)\nprint(8)"] * 4, suite=[stdin_test("", "8")])
         until(lambda: client.fetch(id).judged)
         for pid in before:
@@ -515,23 +495,29 @@ def test_a_killed_worker_is_replaced_and_what_it_had_is_judged(serve) -> None:
 
     assert after
     assert [judgement.verdict for judgement in evaluation.judgements] == ["accepted"] * 4
-    assert served.stop(signal.SIGINT) == 0
 
 
-def test_nothing_outlives_a_service_that_is_killed(serve) -> None:
-    served = serve("--workers", "1", "--sandbox", "bubblewrap")
-    served.ready()
-    children = set(served.children())
+def test_sigterm_stops_everything_and_leaves_no_process(served) -> None:
+    family = served.descendants()
 
-    served.stop(signal.SIGKILL)
-
-    assert until(lambda: not alive(children))
+    assert served.stop(signal.SIGTERM) == 0
+    assert len(family) >= 3
+    assert until(lambda: not alive(family))
 
 
-def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(serve, tmp_path) -> None:
-    served = serve("--workers", "2", "--sandbox", "docker", DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+def test_nothing_outlives_a_service_that_is_killed() -> None:
+    with Served("--workers", "1", "--sandbox", "bubblewrap") as served:
+        served.ready()
+        family = served.descendants()
 
-    out, said = served.process.communicate(timeout=40)
+        served.stop(signal.SIGKILL)
+
+        assert until(lambda: not alive(family))
+
+
+def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(tmp_path) -> None:
+    with Served("--workers", "2", "--sandbox", "docker", DOCKER_HOST=f"unix://{tmp_path}/none.sock") as served:
+        out, said = served.process.communicate(timeout=40)
 
     assert served.process.returncode == 1
     assert out == ""

@@ -481,6 +481,13 @@ def service(settings, start_worker) -> Iterator[str]:
         thread.join()
 
 
+def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    """Wait for it; a worker tells of itself with its first heartbeat."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def test_the_real_service_judges_each_kind_of_test(service) -> None:
     doubles = Suite.of([stdin_test("4\n", "8\n"), stdin_test("10\n", "20\n")])
     adds = Submission("def add(a, b): return a + b", entry_point="add", suite=[functional_test([2, 3], 5)])
@@ -492,7 +499,8 @@ def test_the_real_service_judges_each_kind_of_test(service) -> None:
             ["print(int(input()) * 2)", "print(8)", adds, asserts, cut], suite=doubles, limits={"cpu_seconds": 2}
         )
         [full] = client.evaluate(["print(int(input()) * 2)"], suite=doubles, detail="full")
-        runtimes = client.runtimes()["runtimes"]
+        until(lambda: client.runtimes()["runtimes"])
+        [runtime] = client.runtimes()["runtimes"]
 
     assert [judgement.verdict for judgement in judged] == [
         "accepted",
@@ -506,7 +514,7 @@ def test_the_real_service_judges_each_kind_of_test(service) -> None:
     assert judged[1].first_failed == 1
     assert [test.verdict for test in full.tests] == ["accepted", "accepted"]
     assert full.tests[0].match.rung
-    assert runtimes[0]["sandbox"] == judged[0].runtime.sandbox
+    assert runtime["sandbox"] == judged[0].runtime.sandbox
 
 
 def test_the_real_service_judges_a_repeated_post_once(service) -> None:

@@ -1,5 +1,6 @@
 """The doctor: each thing that can forbid a box is named with its remedy, and what works is tried for real."""
 
+import io
 import json
 import os
 import subprocess
@@ -7,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from evaluator.errors import SandboxUnavailable
 from evaluator.sandbox.bubblewrap import BubblewrapBackend
 from service.doctor import Finding, Group, State, cgroups, container, is_usable, redis_server, trial, user_namespaces
+from service.tables import show_findings
 
 
 def setting(root: Path, name: str, value: str) -> None:
@@ -130,13 +133,23 @@ def test_one_kind_of_box_and_one_redis_are_enough() -> None:
 
 def test_the_command_prints_json_and_a_status_that_says_whether_the_service_can_run() -> None:
     environment = {**os.environ, "REDIS_URL": "redis://127.0.0.1:1/0"}
-    command = [sys.executable, "-m", "service.cli", "doctor"]
+    command = [sys.executable, "-m", "service.cli", "doctor", "--json"]
 
-    as_json = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
-    as_table = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
-    assert as_json.returncode == as_table.returncode == 1
-    report = json.loads(as_json.stdout)
+    assert ended.returncode == 1
+    report = json.loads(ended.stdout)
     assert report["usable"] is False
     assert {"group", "subject", "state", "found", "remedy", "decisive"} == set(report["findings"][0])
-    assert "can't run here yet" in as_table.stdout
+
+
+def test_the_table_shows_what_was_found_and_what_to_do() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    missing = Finding(Group.DOCKER, "daemon", State.MISSING, "doesn't answer", "Start it.")
+
+    show_findings(console, [Finding(Group.MACHINE, "system", State.WORKS, "Linux"), missing], usable=False)
+
+    shown = console.file.getvalue()
+    assert "✓" in shown and "✗" in shown
+    assert "→ Start it." in shown
+    assert "can't run here yet" in shown
