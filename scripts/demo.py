@@ -175,7 +175,13 @@ def _tell_runtime(client: Client, url: str, console: Console) -> None:
     health = client.health()
     runtimes = client.runtimes().get("runtimes", [])
     kinds = ", ".join(f"Python {item['python']} in {item['sandbox']} boxes" for item in runtimes) or "no runtime"
-    console.print(f"Service at {url}: {health['status']}, {health['workers']} workers, {kinds}.", highlight=False)
+    workers = plural(health["workers"], "worker")
+    console.print(f"Service at {url}: {health['status']}, {workers}, {kinds}.", highlight=False)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 worker`, `2 workers`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # No process left

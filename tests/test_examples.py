@@ -1,9 +1,10 @@
-"""The example problems are well formed, original in number and kind, and every label is what plain Python gives.
+"""The example problems are well formed, and every label is what plain Python and the judge give.
 
 The oracle here is a bare subprocess under the kernel's limits: no part of the evaluator. `time_limit` programs aren't
 run here (they would take their time); the judge runs them, see `test_the_judge_agrees_with_every_label`.
 """
 
+import contextlib
 import json
 import math
 import subprocess
@@ -13,6 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from benchmarks.agreement import judge_in_order
+from benchmarks.labelled import read_problems as read_labelled
+from benchmarks.referees import LocalReferee
+from evaluator.errors import SandboxUnavailable
+from tests.requirements_helper import require
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 KINDS = {"stdin": 12, "functional": 10, "assertion": 8}
@@ -96,6 +103,25 @@ def test_a_problem_is_well_formed(problem):
         assert len(item.keys() & {"source", "answer"}) == 1
         assert item["note"]
         assert item["label"] != "no_code" or "answer" in item
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """What the judge says of every program, by problem."""
+    problems = [problem for path in sorted(EXAMPLES.glob("*.jsonl")) for problem in read_labelled(path)]
+    try:
+        referee = LocalReferee("bubblewrap")
+    except SandboxUnavailable as error:
+        require("bubblewrap", f"no box of bubblewrap here: {error}")
+    with contextlib.closing(referee):
+        found = list(judge_in_order(problems, referee, workers=2))
+    return {problem.id: outcomes for problem, outcomes in zip(problems, found, strict=True)}
+
+
+@each_problem
+def test_the_judge_agrees_with_every_label(problem, outcomes):
+    for outcome in outcomes[problem["id"]]:
+        assert outcome.verdict == outcome.label, f"{outcome.id}: {outcome.reason}"
 
 
 @each_problem
