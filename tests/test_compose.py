@@ -110,13 +110,12 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def build_what_is_missing(daemon: APIClient) -> None:
-    """The images; one that is there is taken as it is."""
-    missing = [name for name in ("box", "service") if not image_is_here(daemon, f"microcoder-{name}:latest")]
+def build_images(daemon: APIClient) -> None:
+    """The images of this checkout: quick when they are up to date, and never an old one that happens to be there."""
+    targets = ["box", "service"]
     if not image_is_here(daemon, "redis:7-alpine") and not image_is_here(daemon, "microcoder-redis:latest"):
-        missing.append("redis")
-    if missing:
-        subprocess.run([ROOT / "scripts/build_images.sh", *missing], check=True)
+        targets.append("redis")
+    subprocess.run([ROOT / "scripts/build_images.sh", *targets], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def daemon() -> Iterator[APIClient]:
 @pytest.fixture(scope="module")
 def project(daemon: APIClient) -> Iterator[Project]:
     """The service, up with two workers; down at the end, and then nothing may be left."""
-    build_what_is_missing(daemon)
+    build_images(daemon)
     project = Project(port=free_port())
     if not image_is_here(daemon, project.redis_image):
         project.redis_image = "microcoder-redis:latest"
