@@ -18,7 +18,8 @@ import pytest
 from docker.api import APIClient
 from microcoder_client import Client, KeyRefused, Submission, assertion_test, functional_test, stdin_test
 
-from evaluator.sandbox.docker import OWNER, DockerBackend, DockerOptions
+from evaluator.sandbox.docker import DockerBackend, DockerOptions
+from evaluator.sandbox.leftovers import OWNER
 from tests.requirements_helper import require
 
 pytestmark = pytest.mark.compose

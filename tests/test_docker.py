@@ -16,7 +16,8 @@ from docker.api import APIClient
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Call
-from evaluator.sandbox.docker import OWNER, DockerBackend, DockerOptions, describe_owner, sweep
+from evaluator.sandbox.docker import DockerBackend, DockerOptions
+from evaluator.sandbox.leftovers import OWNER, OWNER_CONTAINER, describe_owner, sweep_containers
 from tests.requirements_helper import require
 
 pytestmark = pytest.mark.docker
@@ -157,7 +158,7 @@ def test_the_first_start_sweeps_what_dead_workers_left_and_nothing_else(backend,
         for owner in (dead, earlier, elsewhere, describe_owner())
     }
     try:
-        sweep(daemon)
+        sweep_containers(daemon)
 
         left = {facts["Id"] for facts in daemon.containers(all=True)}
         assert {owner for owner, id in made.items() if id in left} == {elsewhere, describe_owner()}
@@ -169,12 +170,22 @@ def test_the_first_start_sweeps_what_dead_workers_left_and_nothing_else(backend,
 
 def test_a_leftover_of_a_worker_in_a_container_goes_with_that_container(daemon):
     boot = describe_owner().split()[0]
-    labels = {OWNER: f"{boot} pid:[1] 1 1", "microcoder.owner-container": "0123456789ab"}
+    labels = {OWNER: f"{boot} pid:[1] 1 1", OWNER_CONTAINER: "0123456789ab"}
     id = daemon.create_container(DockerOptions.read(os.environ).image, ["true"], labels=labels)["Id"]
 
-    sweep(daemon)
+    sweep_containers(daemon)
 
     assert id not in {facts["Id"] for facts in daemon.containers(all=True)}
+
+
+def test_old_directories_of_sockets_are_swept_and_young_ones_kept(backend, tmp_path):
+    for name, age in (("microcoder-box-old", 7200), ("microcoder-box-young", 60), ("others", 7200)):
+        (tmp_path / name / "open").mkdir(parents=True)
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+
+    DockerBackend(DockerOptions(directory=str(tmp_path))).start().close()
+
+    assert sorted(os.listdir(tmp_path)) == ["microcoder-box-young", "others"]
 
 
 def test_a_container_that_ends_at_once_is_quoted(backend, daemon, mute_image):
@@ -232,6 +243,12 @@ def test_an_unknown_runtime_is_a_sentence(backend, daemon):
         DockerBackend(DockerOptions(runtime="no-such-runtime")).start()
 
     assert boxes_of(daemon, describe_owner()) == []
+
+
+@pytest.mark.parametrize("options", [DockerOptions(pids="many"), DockerOptions(memory="lots")])
+def test_an_option_that_makes_no_sense_is_a_sentence(backend, options):
+    with pytest.raises(SandboxUnavailable, match=r"many|lots"):
+        DockerBackend(options).start()
 
 
 def test_a_directory_that_the_daemon_cannot_see_names_the_remedy(backend, monkeypatch):

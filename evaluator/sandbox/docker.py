@@ -27,12 +27,19 @@ from pathlib import Path
 from typing import Any
 
 from docker.api import APIClient
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from docker.types import LogConfig, Mount, Ulimit
 
 from evaluator.errors import SandboxUnavailable
 from evaluator.sandbox.bubblewrap import ENVIRONMENT
 from evaluator.sandbox.channel import RunnerBox
+from evaluator.sandbox.leftovers import (
+    DIRECTORY_PREFIX,
+    label_owner,
+    remove_container,
+    sweep_containers,
+    sweep_directories,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +51,6 @@ BOX_ENVIRONMENT = {
     **{name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"},
     "PATH": "/opt/python/bin:/usr/local/bin:/usr/bin:/bin",
 }
-OWNER = "microcoder.owner"
-OWNER_CONTAINER = "microcoder.owner-container"
-DIRECTORY_PREFIX = "microcoder-box-"
-LEFTOVER_SECONDS = 3600.0
-REMOVAL_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,18 @@ class DockerOptions:
         given = {name: environment.get(prefix + name.upper()) for name in cls.__dataclass_fields__}
         return cls(**{name: value for name, value in given.items() if value})
 
+    def number(self, name: str) -> float:
+        """An option that is a number.
+
+        Raises:
+            SandboxUnavailable: it isn't.
+        """
+        value = getattr(self, name)
+        try:
+            return float(value)
+        except ValueError:
+            raise SandboxUnavailable(f"MICROCODER_BOX_{name.upper()} is {value!r}: give a number.") from None
+
 
 class DockerBackend:
     """Starts boxes as containers of the daemon on this machine."""
@@ -107,21 +121,22 @@ class DockerBackend:
         with self._connect() as daemon, _explain("The Docker daemon can't make a box"):
             if not self._swept:
                 self._swept = True
-                sweep(daemon)
+                sweep_containers(daemon)
+                sweep_directories(Path(self._options.directory or tempfile.gettempdir()))
             image, digest = self._find_image(daemon)
             with Meeting.arrange(self._options) as meeting:
                 container = daemon.create_container(image, **self._describe(daemon, meeting))["Id"]
                 try:
                     return self._open(daemon, container, meeting, digest)
                 except BaseException:
-                    _remove(daemon, container)
+                    remove_container(daemon, container)
                     raise
 
     def _open(self, daemon: APIClient, container: str, meeting: "Meeting", digest: str) -> RunnerBox:
         """Start the container, wait for its runner's call, and greet it."""
         with contextlib.closing(Voice(daemon, container)) as voice:
             daemon.start(container)
-            connection = meeting.wait_for_call(voice, float(self._options.start_seconds))
+            connection = meeting.wait_for_call(voice, self._options.number("start_seconds"))
             try:
                 return RunnerBox(connection, lambda: self._destroy(container), sandbox=self.name, image=digest)
             except SandboxUnavailable as error:
@@ -131,7 +146,7 @@ class DockerBackend:
         """Remove the container, whatever its state. Never raises: a box that won't go is the sweep's."""
         try:
             with self._connect() as daemon:
-                _remove(daemon, container)
+                remove_container(daemon, container)
         except SandboxUnavailable as error:
             logger.warning("event=box_not_removed container=%s message=%s", container[:12], error)
 
@@ -152,14 +167,14 @@ class DockerBackend:
 
     def _find_image(self, daemon: APIClient) -> tuple[str, str]:
         """The id to start from, and the digest to report: the registry's where there is one."""
-        try:
-            with _explain("The Docker daemon does not answer"):
+        with _explain("The Docker daemon does not answer"):
+            try:
                 facts = daemon.inspect_image(self._options.image)  # type: ignore[no-untyped-call]  # the stubs lack it
-        except ImageNotFound as error:
-            raise SandboxUnavailable(
-                f"The daemon has no image {self._options.image}: build it with scripts/build_images.sh, or name "
-                "another in MICROCODER_BOX_IMAGE."
-            ) from error
+            except ImageNotFound as error:
+                raise SandboxUnavailable(
+                    f"The daemon has no image {self._options.image}: build it with scripts/build_images.sh, or name "
+                    "another in MICROCODER_BOX_IMAGE."
+                ) from error
         identity = str(facts["Id"])
         return identity, next(iter(facts.get("RepoDigests") or ()), identity)
 
@@ -174,7 +189,7 @@ class DockerBackend:
             cap_drop=["ALL"],
             cap_add=["SETUID", "SETGID", "KILL"],
             security_opt=["no-new-privileges:true"],
-            pids_limit=int(options.pids),
+            pids_limit=int(options.number("pids")),
             mem_limit=options.memory,
             memswap_limit=options.memory,
             tmpfs={
@@ -193,7 +208,7 @@ class DockerBackend:
             "hostname": "box",
             "user": "0:0",
             "working_dir": "/w",
-            "labels": {OWNER: describe_owner(), OWNER_CONTAINER: socket.gethostname() if options.volume else ""},
+            "labels": label_owner(in_container=bool(options.volume)),
             "host_config": host_config,
         }
 
@@ -268,7 +283,7 @@ class Meeting:
                 path = f"{MEETING_POINT}/{name}"
             inner.chmod(0o711)
             with _listen(inner, name) as listener:
-                yield cls(listener, mount, path, inner)
+                yield cls(listener, mount, path, outer)
         finally:
             shutil.rmtree(outer, ignore_errors=True)
 
@@ -313,11 +328,9 @@ def _listen(directory: Path, name: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _explain(what: str) -> Iterator[None]:
-    """Turn the SDK's exceptions into sentences. A missing image passes: the caller knows what to do about it."""
+    """Turn the SDK's exceptions into sentences."""
     try:
         yield
-    except ImageNotFound:
-        raise
     except APIError as error:
         text = str(error.explanation or error)
         hint = ""
@@ -336,61 +349,3 @@ def _explain(what: str) -> Iterator[None]:
         else:
             hint = text
         raise SandboxUnavailable(f"{what}: {hint}.") from error
-
-
-def _remove(daemon: APIClient, container: str) -> None:
-    """Remove a container and wait until it is gone. Its own automatic removal may be under way."""
-    try:
-        daemon.remove_container(container, force=True)
-    except NotFound:
-        return
-    except (DockerException, OSError) as error:
-        if not (isinstance(error, APIError) and error.status_code == 409):
-            logger.warning("event=box_not_removed container=%s message=%s", container[:12], error)
-            return
-        with contextlib.suppress(DockerException, OSError):
-            daemon.wait(container, timeout=REMOVAL_SECONDS, condition="removed")
-
-
-def describe_owner() -> str:
-    """This process, so that another on this machine can tell whether it still lives."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot} {Path('/proc/self/ns/pid').readlink()} {os.getpid()} {_start_time(os.getpid())}"
-
-
-def _start_time(pid: int) -> str:
-    """When a process started, in the kernel's ticks; empty when there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
-
-
-def sweep(daemon: APIClient) -> None:
-    """Remove the containers of workers that are no more. Failing to is no reason not to work."""
-    try:
-        for facts in daemon.containers(all=True, filters={"label": OWNER}):
-            if not _owner_lives(daemon, facts):
-                logger.info("event=leftover_box_removed container=%s", facts["Id"][:12])
-                _remove(daemon, facts["Id"])
-    except (DockerException, OSError) as error:
-        logger.warning("event=sweep_failed message=%s", error)
-
-
-def _owner_lives(daemon: APIClient, facts: Mapping[str, Any]) -> bool:
-    """Whether the process that made a box is alive; where that can't be known, whether the box is young or running."""
-    boot, namespace, pid, started = facts["Labels"][OWNER].split(" ")
-    our_boot, our_namespace, *_ = describe_owner().split(" ")
-    if boot != our_boot:
-        return False
-    if namespace == our_namespace:
-        return bool(_start_time(int(pid)) == started)
-    container = facts["Labels"].get(OWNER_CONTAINER)
-    if container:
-        try:
-            owner = daemon.inspect_container(container)
-        except NotFound:
-            return False
-        # The same container with another process namespace has been restarted since.
-        return bool(owner["State"]["Running"]) and container != socket.gethostname()
-    return bool(facts["State"] == "running") or time.time() - float(facts["Created"]) < LEFTOVER_SECONDS
