@@ -1,8 +1,8 @@
 """Runs a suite; the only place that turns a Run into a Verdict.
 
-Limits first, then the program's end, then comparison. Our own failure outranks everything else: a box that dies under a
-test is replaced and the test repeated; when a second fresh box dies on the same test, and a program known to be harmless
-passes in the same place, the program is to blame, so that killing the box is no way out of a bad verdict.
+Limits first, then the program's end, then comparison. Our own failure outranks everything else: a box that dies under
+a test is replaced and the test repeated; when a second fresh box dies on the same test, and a program known to be
+harmless passes in the same place, the program is to blame, so that killing the box is no way out of a bad verdict.
 """
 
 from collections.abc import Callable, Generator

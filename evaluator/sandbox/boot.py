@@ -56,7 +56,7 @@ def install(modules: dict[str, str]) -> types.ModuleType:
         module.__package__ = PACKAGE
         sys.modules[module.__name__] = module
         setattr(package, name, module)
-        exec(compile(source, f"<{name}>", "exec"), module.__dict__)  # noqa: S102
+        exec(compile(source, f"<{name}>", "exec"), module.__dict__)
     return module
 
 

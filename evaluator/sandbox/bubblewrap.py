@@ -1,8 +1,8 @@
 """Boxes by bubblewrap: no daemon, no image, no root needed. Linux with user namespaces, or root.
 
 What it covers: own process, mount, network, IPC and UTS namespaces; a read-only view of the interpreter, its libraries
-and a few contest packages; one scratch of limited size; no capability that a program could use; the runner's system call
-filter, limits and sweep. As root no user namespace is made, because uid 0 inside one made by root can write
+and a few contest packages; one scratch of limited size; no capability that a program could use; the runner's system
+call filter, limits and sweep. As root no user namespace is made, because uid 0 inside one made by root can write
 /proc/sys/kernel/core_pattern; every test runs under a uid of its own instead.
 
 What it doesn't: there is no cgroup. Memory is what the runner sees every few milliseconds, backed by an address-space
@@ -156,7 +156,7 @@ def mount_arguments() -> tuple[str, ...]:
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         link = Path("/") / name
         if link.is_symlink():
-            arguments += ["--symlink", os.readlink(link), str(link)]
+            arguments += ["--symlink", str(link.readlink()), str(link)]
         elif link.is_dir():
             arguments += ["--ro-bind", str(link), str(link)]
     arguments += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import BoxLost, SandboxUnavailable
-from evaluator.model import TestKind as Kind
 from evaluator.model import Limits, Prelude, Program, Runtime
+from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
 
 MODULES = ("values", "confine", "watch", "launch", "assertion", "main")

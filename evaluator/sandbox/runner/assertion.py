@@ -16,6 +16,9 @@ import os
 import struct
 import sys
 import traceback
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 from . import launch, values
 
@@ -38,20 +41,20 @@ class ProgramError(Exception):
 class Line:
     """One end of the conversation."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
-    def send(self, tree):
+    def send(self, tree: values.Tree) -> None:
         data = values.dump(tree)
         launch.write_all(self.descriptor, struct.pack("<Q", len(data)) + data)
 
-    def receive(self):
+    def receive(self) -> values.Tree:
         (size,) = struct.unpack("<Q", self.read(8))
         if size > MAX_MESSAGE:
             raise ProgramEnded("a message is too large")
         return values._loads(self.read(size))
 
-    def read(self, size):
+    def read(self, size: int) -> bytes:
         parts = []
         while size:
             part = os.read(self.descriptor, min(size, 1 << 20))
@@ -66,46 +69,46 @@ class Line:
 
 
 class Handle:
-    """An object that lives in the program: what is done to it is done there. Equal to no plain value, whatever it says."""
+    """An object that lives in the program: what is done to it is done there. It equals no plain value."""
 
     __slots__ = ("_number", "_tester", "_type_name")
 
-    def __init__(self, tester, number, type_name):
+    def __init__(self, tester: "Tester", number: int, type_name: str) -> None:
         self._tester, self._number, self._type_name = tester, number, type_name
 
-    def __call__(self, *arguments, **named):
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._tester.ask("call", self._number, arguments, named)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return self._tester.ask("attribute", self._number, name)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._tester.ask("iterate", self._number))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, Handle):
             return self._number == other._number or self._tester.ask("method", self._number, "__eq__", (other,)) is True
         return False
 
-    def __contains__(self, member):
+    def __contains__(self, member: object) -> bool:
         return member in list(self)  # the members come over as data: an object that claims to hold all holds none
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._number)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self._type_name} of the program>"
 
 
-def _forward(name):
-    def method(self, *arguments):
+def _forward(name: str) -> Callable[..., Any]:
+    def method(self: Handle, *arguments: Any) -> Any:
         return self._tester.ask("method", self._number, name, arguments)
 
     return method
 
 
-def _compare(name):
-    def method(self, other):
+def _compare(name: str) -> Callable[[Handle, object], bool]:
+    def method(self: Handle, other: object) -> bool:
         if not isinstance(other, Handle):
             raise TypeError(f"an object of the program can't be compared with {other!r}: only its data could be")
         return self._tester.ask("method", self._number, name, (other,)) is True
@@ -123,14 +126,14 @@ for _name in ("__lt__", "__le__", "__gt__", "__ge__"):
     setattr(Handle, _name, _compare(_name))
 
 
-class Names(dict):
+class Names(dict[str, Any]):
     """The test code's globals: its own names first, then the program's."""
 
-    def __init__(self, tester):
+    def __init__(self, tester: "Tester") -> None:
         super().__init__(__name__="__main__", __builtins__=builtins)
         self.tester = tester
 
-    def __missing__(self, name):
+    def __missing__(self, name: str) -> Any:
         if name.startswith("__") or name not in self.tester.names:
             raise KeyError(name)
         return self.tester.fetch(name)
@@ -139,9 +142,9 @@ class Names(dict):
 class Tester:
     """Executes test code against a program in another process."""
 
-    def __init__(self, line, entry_point):
+    def __init__(self, line: Line, entry_point: str | None) -> None:
         self.line = line
-        self.callbacks = []
+        self.callbacks: list[Callable[..., Any]] = []
         # A builtin that the program shadows is the program's only where it is the very thing under test: else a
         # program with an `abs` of its own would decide what `abs(result - 1.5) < 1e-6` says.
         self.names = {
@@ -150,21 +153,21 @@ class Tester:
             if isinstance(name, str) and (name == entry_point or not hasattr(builtins, name))
         }
 
-    def fetch(self, name):
+    def fetch(self, name: str) -> Any:
         kind = self.names[name]
         if isinstance(kind, str) and kind in MODULES:
             return __import__(kind)
         return self.ask("get", name)
 
-    def decode(self, tree):
+    def decode(self, tree: values.Tree) -> Any:
         tags = {"handle": lambda _, content: Handle(self, int(content[0]), str(content[1])[:100])}
         iterators = {"iterator": lambda decoder, content: iter(decoder.value(content))}
         return values.Decoder({**tags, **iterators}).value(tree)
 
-    def encode(self, value):
+    def encode(self, value: Any) -> values.Tree:
         return values.Encoder(self.opaque).tree(value)
 
-    def opaque(self, value):
+    def opaque(self, value: Any) -> values.Tree:
         if isinstance(value, Handle):
             return {"$": "handle", "v": value._number}
         if callable(value):
@@ -172,12 +175,12 @@ class Tester:
             return {"$": "callback", "v": len(self.callbacks) - 1}
         return values.describe(value)
 
-    def ask(self, verb, *content):
+    def ask(self, verb: str, *content: Any) -> Any:
         """One question. Arguments that the program changed in place are changed here too."""
         arguments = next((item for item in content if isinstance(item, tuple)), ())
         return self.answer(self.ask_raw([verb, *map(self.encode, content)], whole=True), arguments)
 
-    def ask_raw(self, message, whole=False):
+    def ask_raw(self, message: list[values.Tree], whole: bool = False) -> values.Tree:
         self.line.send(message)
         while True:
             reply = self.line.receive()
@@ -185,14 +188,14 @@ class Tester:
                 return reply if whole else reply[1]
             self.line.send(self.call_back(reply))
 
-    def call_back(self, message):
+    def call_back(self, message: list[values.Tree]) -> list[values.Tree]:
         try:
             result = self.callbacks[message[1]](*self.decode(message[2]))
             return ["value", self.encode(result)]
         except Exception as error:
             return ["raise", type(error).__name__, self.encode(error.args)]
 
-    def answer(self, reply, arguments):
+    def answer(self, reply: list[values.Tree], arguments: tuple[Any, ...]) -> Any:
         if reply[0] == "raise":
             raise self.exception(reply)
         if len(reply) > 2 and reply[2] is not None:
@@ -200,7 +203,7 @@ class Tester:
                 mirror(mine, changed)
         return self.decode(reply[1])
 
-    def exception(self, reply):
+    def exception(self, reply: list[values.Tree]) -> BaseException:
         kind = getattr(builtins, str(reply[1]), None)
         content = self.decode(reply[2])
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
@@ -209,11 +212,11 @@ class Tester:
             error = kind(*content) if isinstance(content, tuple) else kind(str(content))
         except TypeError:
             error = kind()
-        error.__from_program__ = True
+        error.__from_program__ = True  # type: ignore[attr-defined]
         return error
 
 
-def mirror(mine, changed):
+def mirror(mine: Any, changed: Any) -> None:
     """Bring a mutable argument to the state that the program left it in."""
     if type(mine) is list and type(changed) is list:
         mine[:] = changed
@@ -222,7 +225,7 @@ def mirror(mine, changed):
         mine.update(changed)
 
 
-def run_tester(conversation, test, report, entry_point):
+def run_tester(conversation: int, test: int, report: int, entry_point: str | None) -> NoReturn:
     """Body of the tester. It writes `passed` only after the test code has run to its end."""
     source = launch.read_all(test)
     try:
@@ -240,7 +243,7 @@ def run_tester(conversation, test, report, entry_point):
     launch._exit(0)
 
 
-def explain(error, source):
+def explain(error: BaseException, source: bytes) -> str:
     """The failing line of the test and the error, without our frames."""
     trace = error.__traceback__
     line = None
@@ -260,12 +263,12 @@ def explain(error, source):
 class Servant:
     """Answers the tester's questions about the program's names."""
 
-    def __init__(self, line, module):
+    def __init__(self, line: Line, module: types.ModuleType) -> None:
         self.line = line
         self.scope = module.__dict__
-        self.objects = []
+        self.objects: list[Any] = []
 
-    def serve(self):
+    def serve(self) -> None:
         while True:
             try:
                 message = self.line.receive()
@@ -276,7 +279,7 @@ class Servant:
                 continue
             self.line.send(self.reply(message[0], message[1:]))
 
-    def reply(self, verb, content):
+    def reply(self, verb: str, content: list[values.Tree]) -> list[values.Tree]:
         try:
             content = [self.decode(item) for item in content]
             arguments = next((item for item in content if type(item) is tuple), ())
@@ -291,47 +294,47 @@ class Servant:
             remember(error)
             return ["raise", type(error).__name__, self.safe(error.args)]
 
-    def safe(self, arguments):
+    def safe(self, arguments: tuple[Any, ...]) -> values.Tree:
         try:
             return self.encode(arguments)
         except BaseException:
             return {"$": "tuple", "v": []}
 
-    def get(self, name):
+    def get(self, name: str) -> Any:
         return self.scope[name]
 
-    def call(self, target, arguments, named):
+    def call(self, target: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return self.objects[target](*arguments, **named)
 
-    def method(self, target, name, arguments):
+    def method(self, target: int, name: str, arguments: tuple[Any, ...]) -> Any:
         if name == "__str__":
             return str(self.objects[target])
         if name == "__bool__":
             return bool(self.objects[target])
         return getattr(self.objects[target], name)(*arguments)
 
-    def attribute(self, target, name):
+    def attribute(self, target: int, name: str) -> Any:
         return getattr(self.objects[target], name)
 
-    def iterate(self, target):
+    def iterate(self, target: int) -> list[Any]:
         return list(self.objects[target])
 
-    def encode(self, value):
+    def encode(self, value: Any) -> values.Tree:
         return values.Encoder(self.opaque).tree(value)
 
-    def opaque(self, value):
+    def opaque(self, value: Any) -> values.Tree:
         self.objects.append(value)
         return {"$": "handle", "v": [len(self.objects) - 1, type(value).__name__]}
 
-    def decode(self, tree):
+    def decode(self, tree: values.Tree) -> Any:
         tags = {
             "handle": lambda _, content: self.objects[content],
             "callback": lambda _, content: self.callback(content),
         }
         return values.Decoder(tags).value(tree)
 
-    def callback(self, number):
-        def call(*arguments):
+    def callback(self, number: int) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
             self.line.send(["callback", number, self.encode(arguments)])
             reply = self.line.receive()
             if reply[0] == "raise":
@@ -342,12 +345,12 @@ class Servant:
         return call
 
 
-def module_name(value):
+def module_name(value: object) -> str | None:
     name = getattr(value, "__name__", None) if type(value) is type(sys) else None
     return name if isinstance(name, str) else None
 
 
-def remember(error):
+def remember(error: BaseException) -> None:
     """The program's own traceback goes to its stderr, for people."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename in ("<launch>", "<values>", "<assertion>"):
@@ -357,7 +360,7 @@ def remember(error):
     launch.write_error(out.getvalue()[-4000:])
 
 
-def run_program(artifact, prelude, conversation):
+def run_program(artifact: int, prelude: bool, conversation: int) -> NoReturn:
     """Body of the program's process: load it, then answer."""
     module, code, source = launch.load_program(artifact, "program", prelude)
     try:

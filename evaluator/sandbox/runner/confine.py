@@ -1,8 +1,8 @@
 """What is taken away from a child before it runs anything: system calls, uid, limits.
 
 The filter is installed once, in the runner, after it has its socket; children inherit it. It answers EPERM, so that a
-program sees an error and not a mysterious death. It covers what namespaces, uid and capabilities leave open; facts and
-measurements behind each entry: the kernel attack surface that public judges were bitten by, plus channels between tests.
+program sees an error and not a mysterious death. It covers what namespaces, uid and capabilities leave open: the
+kernel's doors that public judges were bitten by, and channels between tests.
 """
 
 import ctypes
@@ -11,13 +11,14 @@ import os
 import platform
 import resource
 import struct
+from typing import Any
 
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 38, 22, 2
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 # System call -> (x86-64, aarch64); None where the architecture lacks it.
-DENIED = {
+DENIED: dict[str, tuple[int | None, int | None]] = {
     # channels out of the box, and between tests
     "socket": (41, 198), "memfd_create": (319, 279), "memfd_secret": (447, 447),
     "shmget": (29, 194), "shmctl": (31, 195), "shmat": (30, 196), "shmdt": (67, 197),
@@ -57,33 +58,38 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def prctl(option, value, pointer=0):
+def prctl(option: int, value: int, pointer: int = 0) -> None:
     if _libc.prctl(option, *map(ctypes.c_ulong, (value, pointer, 0, 0))) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
 
 
-def build_filter(machine):
+def load(offset: int) -> tuple[int, int, int, int]:
+    """The BPF instruction that loads the word at `offset`."""
+    return (0x20, 0, 0, offset)
+
+
+def build_filter(machine: str) -> bytes:
     """The BPF program as bytes, for `machine` as `platform.machine()` names it."""
     column, audit = ARCHITECTURES[machine]
-    load = lambda offset: (0x20, 0, 0, offset)  # noqa: E731
-    number, arch, argument = 0, 4, lambda index: 16 + 8 * index
+    number, arch, arguments = 0, 4, 16  # offsets in what the kernel shows the filter
     deny, absent = (0x06, 0, 0, ERRNO | errno.EPERM), (0x06, 0, 0, ERRNO | errno.ENOSYS)
     code = [load(arch), (0x15, 1, 0, audit), deny, load(number)]
     if machine == "x86_64":
         code += [(0x45, 0, 1, 0x40000000), deny]  # the x32 range reaches the same kernel under other numbers
     code += [(0x15, 0, 1, 435), absent]  # clone3 hides its flags behind a pointer; libc falls back to clone
     for numbers in DENIED.values():
-        if numbers[column] is not None:
-            code += [(0x15, 0, 1, numbers[column]), deny]
-    for numbers in SELF_ONLY.values():
-        code += [(0x15, 0, 4, numbers[column]), load(argument(numbers[2])), (0x15, 1, 0, 0), deny, load(number)]
-    code += [(0x15, 0, 4, (56, 220)[column]), load(argument(0)), (0x45, 0, 1, NEW_NAMESPACES), deny, load(number)]
-    code += [(0x15, 0, 4, (16, 29)[column]), load(argument(1))]  # ioctl: no typing into a terminal
+        if (denied := numbers[column]) is not None:
+            code += [(0x15, 0, 1, denied), deny]
+    for intel, arm, index in SELF_ONLY.values():
+        own = (intel, arm)[column]
+        code += [(0x15, 0, 4, own), load(arguments + 8 * index), (0x15, 1, 0, 0), deny, load(number)]
+    code += [(0x15, 0, 4, (56, 220)[column]), load(arguments), (0x45, 0, 1, NEW_NAMESPACES), deny, load(number)]
+    code += [(0x15, 0, 4, (16, 29)[column]), load(arguments + 8)]  # ioctl: no typing into a terminal
     code += [(0x15, 1, 0, 0x5412), (0x15, 0, 1, 0x541C), deny, (0x06, 0, 0, ALLOW)]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
 
-def install_filter():
+def install_filter() -> None:
     """Give up privileges and system calls for this process and all that it forks."""
     machine = platform.machine()
     if machine not in ARCHITECTURES:
@@ -95,12 +101,12 @@ def install_filter():
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
 
 
-def set_dumpable(flag):
+def set_dumpable(flag: bool) -> None:
     """Whether /proc/self belongs to the process's uid: needed by programs that open /dev/stdin, denied to the rest."""
     prctl(PR_SET_DUMPABLE, int(flag))
 
 
-def set_thread_stacks(size=8 << 20):
+def set_thread_stacks(size: int = 8 << 20) -> None:
     """Threads get `size` of stack by default: libc would take the main stack's limit, which is huge here."""
     attributes = ctypes.create_string_buffer(64)
     _libc.pthread_attr_init(attributes)
@@ -112,13 +118,14 @@ def set_thread_stacks(size=8 << 20):
 class Slot:
     """The identity that tests run under, and what this process was before: the zero point of its limits."""
 
-    def __init__(self, uid, private):
-        self.uid = uid if os.geteuid() == 0 else None
+    def __init__(self, uid: int, private: bool) -> None:
+        self.uid: int | None = uid if os.geteuid() == 0 else None
         self.private = private  # nobody else on the host has this uid, so the kernel may count its processes
         self.address_space = 0
         self.resident = 0
+        self.oom_kills = 0
 
-    def become(self, offset=0):
+    def become(self, offset: int = 0) -> None:
         """Take the slot's uid for good. Without root the box's own uid is all there is."""
         if self.uid is not None:
             uid = self.uid + offset
@@ -127,7 +134,7 @@ class Slot:
             os.setresuid(uid, uid, uid)
 
 
-def apply_limits(slot, limits):
+def apply_limits(slot: Slot, limits: dict[str, Any]) -> None:
     """The limits that the kernel holds. Soft CPU limit first, so that the end has a name (SIGXCPU); the watch is
     faster than both. The address space is only a backstop: it has room for thread stacks and for numpy's reservations.
     """

@@ -17,6 +17,8 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from . import values
 
@@ -35,10 +37,10 @@ _exit = os._exit
 _write = os.write
 _excepthook = sys.excepthook
 _run_exit_functions = atexit._run_exitfuncs
-_join_threads = threading._shutdown
+_join_threads = threading._shutdown  # type: ignore[attr-defined]
 
 
-def read_all(descriptor):
+def read_all(descriptor: int) -> bytes:
     """All bytes of a memfd, from its start, leaving its offset alone."""
     size = os.fstat(descriptor).st_size
     parts = []
@@ -52,13 +54,13 @@ def read_all(descriptor):
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def write_all(descriptor, data):
+def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[_write(descriptor, view) :]
 
 
-def place(stdin, stdout, stderr, keep=()):
+def place(stdin: int, stdout: int, stderr: int, keep: tuple[int, ...] = ()) -> Sequence[int]:
     """Make these the standard descriptors, keep `keep` at 3, 4, … and close everything else. Returns the kept ones."""
     moved = [os.dup(descriptor) for descriptor in (stdin, stdout, stderr, *keep)]
     high = [descriptor if descriptor > 15 else lift(descriptor) for descriptor in moved]
@@ -68,12 +70,12 @@ def place(stdin, stdout, stderr, keep=()):
     return range(3, len(high))
 
 
-def lift(descriptor):
+def lift(descriptor: int) -> int:
     """The same file above the numbers that are going to be replaced."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 16)
 
 
-def open_streams():
+def open_streams() -> None:
     """sys.stdin, sys.stdout and sys.stderr as the interpreter makes them for files, over descriptors 0, 1 and 2."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         raw = io.FileIO(number, mode, closefd=False)
@@ -82,12 +84,12 @@ def open_streams():
         errors = "backslashreplace" if number == 2 else "surrogateescape"
         newline = None if number == 0 else "\n"
         stream = io.TextIOWrapper(buffer, "utf-8", errors, newline, line_buffering=number == 2)
-        stream.mode = mode
+        stream.mode = mode  # type: ignore[misc]
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
-def forget_runner():
+def forget_runner() -> None:
     """Leave no trace of the runner where a program would stumble over it."""
     for name in [name for name in sys.modules if name.startswith("microcoder_runner")]:
         del sys.modules[name]
@@ -96,7 +98,7 @@ def forget_runner():
     sys.path[:] = [entry for entry in sys.path if entry and not entry.startswith("/proc/")]
 
 
-def compile_program(source, artifact, messages):
+def compile_program(source: int, artifact: int, messages: int) -> NoReturn:
     """Body of the compiling child: source text in, marshalled code and source out. A syntax error is a message."""
     text = read_all(source)
     try:
@@ -109,21 +111,20 @@ def compile_program(source, artifact, messages):
     _exit(0)
 
 
-def load_program(artifact, name, prelude):
+def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes]:
     """A fresh module `name` and the code to execute in it."""
     code, source = marshal.loads(read_all(artifact))
     os.close(artifact)
     module = types.ModuleType(name)
     module.__file__ = PROGRAM
-    module.__builtins__ = builtins
-    module.__annotations__ = {}
+    module.__dict__.update(__builtins__=builtins, __annotations__={})
     sys.modules[name] = module
     if prelude:
         exec(PRELUDE, module.__dict__)
     return module, code, source
 
 
-def run_script(artifact, prelude):
+def run_script(artifact: int, prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
     module, code, source = load_program(artifact, "__main__", prelude)
     try:
@@ -133,7 +134,7 @@ def run_script(artifact, prelude):
     finish(0)
 
 
-def run_function(artifact, prelude, path, result):
+def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
     """Call the entry point with the arguments on stdin, one JSON value a line; write what it returned to `result`."""
     arguments = parse_arguments(read_all(0))
     module, code, source = load_program(artifact, "program", prelude)
@@ -149,7 +150,7 @@ def run_function(artifact, prelude, path, result):
     finish(0)
 
 
-def parse_arguments(data):
+def parse_arguments(data: bytes) -> list[Any]:
     """The arguments, as the test gives them: JSON, else a Python literal."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
@@ -159,7 +160,7 @@ def parse_arguments(data):
         sys.set_int_max_str_digits(limit)
 
 
-def parse_argument(line):
+def parse_argument(line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:
@@ -168,7 +169,7 @@ def parse_argument(line):
         return ast.literal_eval(line.strip())
 
 
-def find(module, path):
+def find(module: types.ModuleType, path: str) -> Any:
     """`function`, `Class.method` on a fresh instance, or `function` where only `class Solution` has it."""
     owner, _, name = path.rpartition(".")
     scope = module.__dict__
@@ -181,7 +182,7 @@ def find(module, path):
     raise NameError(f"the program defines no function {name!r}")
 
 
-def report(error, source):
+def report(error: BaseException, source: bytes) -> int:
     """Print what the interpreter would print, without our frames. Returns the exit status."""
     if isinstance(error, SystemExit):
         return exit_status(error.code)
@@ -202,14 +203,14 @@ def report(error, source):
     return 1
 
 
-def write_error(text):
+def write_error(text: str) -> None:
     try:
         _write(2, text.encode("utf-8", "backslashreplace"))
     except OSError:
         pass
 
 
-def exit_status(code):
+def exit_status(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):
@@ -219,7 +220,7 @@ def exit_status(code):
     return 1
 
 
-def flush(stream):
+def flush(stream: Any) -> bool:
     try:
         stream.flush()
     except BaseException:
@@ -227,7 +228,7 @@ def flush(stream):
     return True
 
 
-def finish(status):
+def finish(status: int) -> NoReturn:
     """End as the interpreter does: threads first, then exit functions, then buffers."""
     for step in (_join_threads, _run_exit_functions):
         try:
@@ -240,7 +241,7 @@ def finish(status):
     _exit(status)
 
 
-def run_command(source, name, command):
+def run_command(source: int, name: str, command: list[str]) -> NoReturn:
     """Any interpreter: the source becomes a file in scratch, then the command replaces this process."""
     with open(name, "wb") as file:
         file.write(read_all(source))
@@ -248,7 +249,7 @@ def run_command(source, name, command):
     os.execvpe(command[0], command, os.environ)
 
 
-def preload():
+def preload() -> None:
     """Import what most programs import, once, before anything is forked."""
     for name in (*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"):
         __import__(name)

@@ -15,14 +15,18 @@ import mmap
 import os
 import socket
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from . import assertion, confine, launch, watch
 
+Work = Callable[[], Any]
+"""What a forked child has to do. It doesn't return."""
 SCRATCH = "/w"
 OOM_SCORE = b"1000"  # when the box's memory is gone, the kernel takes the test and not the runner
 
 
-def serve(control):
+def serve(control: socket.socket) -> Work:
     """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
     if os.getpid() != 1:
         raise SystemExit("the runner must be pid 1 of its own process namespace")
@@ -51,7 +55,7 @@ def serve(control):
             os.close(descriptor)
 
 
-def measure_self(slot):
+def measure_self(slot: confine.Slot) -> None:
     """The zero points: this process's address space, and the resident memory that a child starts with."""
     fields = watch.read("/proc/self/statm").split()
     slot.address_space = int(fields[0]) * watch.PAGE
@@ -61,7 +65,7 @@ def measure_self(slot):
     slot.resident = os.wait4(child, 0)[2].ru_maxrss * 1024
 
 
-def describe(slot):
+def describe(slot: confine.Slot) -> dict[str, Any]:
     import importlib.metadata
 
     try:
@@ -75,21 +79,27 @@ def describe(slot):
 class Runner:
     """One order."""
 
-    def __init__(self, control, slot, order, descriptors, started):
+    def __init__(
+        self,
+        control: socket.socket,
+        slot: confine.Slot,
+        order: dict[str, Any],
+        descriptors: list[int],
+        started: mmap.mmap,
+    ) -> None:
         self.control = control
         self.slot = slot
         self.order = order
         self.limits = order["limits"]
         self.descriptors = descriptors
         self.started = started
-        self.ends = ()
+        self.ends: tuple[socket.socket, ...] = ()
 
-    def perform(self):
+    def perform(self) -> Work | None:
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
-        before = watch.count_oom_kills()
         outputs = self.descriptors[1:3] if self.order["op"] == "load" else self.descriptors[2:]
         observer = watch.Watch(self.slot, self.control, self.limits, outputs, SCRATCH)
-        children = []
+        children: list[int] = []
         plan = self.plan()
         self.started[: len(plan)] = bytes(len(plan))
         for prepare in plan:
@@ -102,12 +112,15 @@ class Runner:
         observer.wait(children[0])
         facts = observer.sweep()
         facts.children = children
-        if facts.limit is None and watch.count_oom_kills() > before:
-            facts.limit = "memory"
+        if facts.limit is None and any(os.WIFSIGNALED(status) for status in facts.statuses.values()):
+            if watch.count_oom_kills() > self.slot.oom_kills:
+                facts.limit = "memory"
+        if facts.limit is not None:
+            self.slot.oom_kills = watch.count_oom_kills()
         self.answer(facts, children[-1])
         return None
 
-    def answer(self, facts, program):
+    def answer(self, facts: watch.Facts, program: int) -> None:
         status = facts.statuses.get(program, 0)
         killed = os.WIFSIGNALED(status)
         reply = {
@@ -123,7 +136,7 @@ class Runner:
         }
         self.control.send(json.dumps(reply).encode())
 
-    def plan(self):
+    def plan(self) -> list[Callable[[], Work]]:
         """The children that this order needs, the one that is waited for first: functions that return their work."""
         if self.order["op"] == "load":
             return [self.compile]
@@ -133,7 +146,7 @@ class Runner:
             return [self.tester, self.assertion_program]
         return [{"script": self.script, "function": self.function, "command": self.command}[mode]]
 
-    def child(self, prepare, number):
+    def child(self, prepare: Callable[[], Work], number: int) -> Work:
         """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
         try:
             os.setsid()
@@ -149,14 +162,22 @@ class Runner:
             launch.write_error(f"the runner could not start the program: {error!r}\n")
             os._exit(125)
 
-    def resist_nothing(self):
+    def resist_nothing(self) -> None:
         try:
             with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
                 file.write(OOM_SCORE)
         except OSError:
             pass  # not every box lets its processes say so; the watch is there too
 
-    def enter(self, stdin, stdout, stderr, keep=(), offset=0, dumpable=True):
+    def enter(
+        self,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        keep: tuple[int, ...] = (),
+        offset: int = 0,
+        dumpable: bool = True,
+    ) -> Sequence[int]:
         """Uid, standard descriptors, scratch as the working directory. Returns the kept descriptors' new numbers."""
         self.slot.become(offset)
         confine.set_dumpable(dumpable)
@@ -164,39 +185,39 @@ class Runner:
         os.chdir(SCRATCH)
         return kept
 
-    def compile(self):
+    def compile(self) -> Work:
         source, artifact, messages = self.descriptors
         source, artifact, messages = self.enter(messages, messages, messages, (source, artifact, messages))
         return lambda: launch.compile_program(source, artifact, messages)
 
-    def script(self):
+    def script(self) -> Work:
         artifact, stdin, stdout, stderr = self.descriptors
         (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
         return self.ready(launch.run_script, artifact, self.order["prelude"])
 
-    def function(self):
+    def function(self) -> Work:
         artifact, stdin, stdout, stderr, value = self.descriptors
         artifact, value = self.enter(stdin, stdout, stderr, (artifact, value))
         return self.ready(launch.run_function, artifact, self.order["prelude"], self.order["entry_point"], value)
 
-    def command(self):
+    def command(self) -> Work:
         artifact, stdin, stdout, stderr = self.descriptors
         (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
         name, command = self.order["file"], self.order["command"]
         return lambda: launch.run_command(artifact, name, command)
 
-    def tester(self):
+    def tester(self) -> Work:
         _, stdin, _, _, test, report = self.descriptors
         line = self.ends[0].fileno()
         line, test, report = self.enter(stdin, report, report, (line, test, report), offset=1, dumpable=False)
         return self.ready(assertion.run_tester, line, test, report, self.order["entry_point"])
 
-    def assertion_program(self):
+    def assertion_program(self) -> Work:
         artifact, stdin, stdout, stderr, _, _ = self.descriptors
         artifact, line = self.enter(stdin, stdout, stderr, (artifact, self.ends[1].fileno()))
         return self.ready(assertion.run_program, artifact, self.order["prelude"], line)
 
-    def ready(self, function, *arguments):
+    def ready(self, function: Callable[..., Any], *arguments: object) -> Work:
         """Streams anew, the runner's modules out of sight, then the work as a call without arguments."""
         launch.open_streams()
         launch.forget_runner()

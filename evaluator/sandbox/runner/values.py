@@ -8,6 +8,12 @@ A value is written by its exact base type, through that type's own methods, so a
 """
 
 import json
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+Tree = Any
+"""What JSON can say."""
+Reader = Callable[["Decoder", Any], Any]
 
 MAX_DEPTH = 200
 MAX_ITEMS = 4_000_000
@@ -32,10 +38,10 @@ class Opaque:
 
     __slots__ = ("type_name",)
 
-    def __init__(self, type_name):
+    def __init__(self, type_name: str) -> None:
         self.type_name = type_name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<object of type {self.type_name}>"
 
 
@@ -46,11 +52,11 @@ class Unencodable(ValueError):
 class Encoder:
     """Turns values into JSON trees. `opaque(value)` writes what has no plain form."""
 
-    def __init__(self, opaque=None):
+    def __init__(self, opaque: Callable[[Any], Tree] | None = None) -> None:
         self.opaque = opaque or describe
         self.items = 0
 
-    def tree(self, value, depth=0):
+    def tree(self, value: Any, depth: int = 0) -> Tree:
         kind = type(value)
         if kind in _ATOMS:
             return value
@@ -66,29 +72,29 @@ class Encoder:
             return {"$": "iterator", "v": self.sequence(value, depth)}
         return self.opaque(value)
 
-    def sequence(self, values, depth):
+    def sequence(self, values: Iterable[Any], depth: int) -> list[Tree]:
         out = []
         for value in values:
             self.count()
             out.append(self.tree(value, depth + 1))
         return out
 
-    def count(self, items=1):
+    def count(self, items: int = 1) -> None:
         self.items += items
         if self.items > MAX_ITEMS:
             raise Unencodable("the value has too many elements")
 
-    def write_integer(self, value, depth):
+    def write_integer(self, value: int, depth: int) -> Tree:
         value = int.__add__(value, 0)
         return value if -SMALL < value < SMALL else {"$": "int", "v": hex(value)}
 
-    def write_real(self, value, depth):
+    def write_real(self, value: float, depth: int) -> Tree:
         return float.__mul__(value, 1.0)
 
-    def write_text(self, value, depth):
+    def write_text(self, value: str, depth: int) -> Tree:
         return str.__str__(value)
 
-    def write_list(self, value, depth):
+    def write_list(self, value: list[Any], depth: int) -> Tree:
         value = list.__getitem__(value, slice(None))
         kinds = set(map(type, value))
         if kinds <= _FLAT:  # the common case, at the speed of C
@@ -100,47 +106,47 @@ class Encoder:
                 return value
         return self.sequence(value, depth)
 
-    def write_tuple(self, value, depth):
+    def write_tuple(self, value: tuple[Any, ...], depth: int) -> Tree:
         return {"$": "tuple", "v": self.write_list(list(tuple.__getitem__(value, slice(None))), depth)}
 
-    def write_dict(self, value, depth):
+    def write_dict(self, value: dict[Any, Any], depth: int) -> Tree:
         return {"$": "dict", "v": [self.sequence(pair, depth) for pair in list(dict.items(value))]}
 
-    def write_set(self, value, depth):
+    def write_set(self, value: set[Any], depth: int) -> Tree:
         return {"$": "set", "v": self.sequence(list(set.__iter__(value)), depth)}
 
-    def write_frozenset(self, value, depth):
+    def write_frozenset(self, value: frozenset[Any], depth: int) -> Tree:
         return {"$": "frozenset", "v": self.sequence(list(frozenset.__iter__(value)), depth)}
 
-    def write_bytes(self, value, depth):
+    def write_bytes(self, value: bytes, depth: int) -> Tree:
         return {"$": "bytes", "v": bytes.hex(value)}
 
-    def write_bytearray(self, value, depth):
+    def write_bytearray(self, value: bytearray, depth: int) -> Tree:
         return {"$": "bytearray", "v": bytearray.hex(value)}
 
-    def write_complex(self, value, depth):
+    def write_complex(self, value: complex, depth: int) -> Tree:
         return {"$": "complex", "v": [complex.__getattribute__(value, "real"), complex.__getattribute__(value, "imag")]}
 
-    def numpy(self, value, kind, depth):
+    def numpy(self, value: Any, kind: type, depth: int) -> Tree:
         if kind.__name__ in ("ndarray", "matrix"):
             return {"$": "ndarray", "v": self.tree(value.tolist(), depth + 1)}
         plain = value.item() if hasattr(value, "item") else value
         return self.opaque(value) if type(plain) is kind else self.tree(plain, depth + 1)
 
-    WRITERS = {
+    WRITERS: ClassVar[dict[type, Callable[..., Tree]]] = {
         int: write_integer, float: write_real, str: write_text, list: write_list, tuple: write_tuple, dict: write_dict,
         set: write_set, frozenset: write_frozenset, bytes: write_bytes, bytearray: write_bytearray,
         complex: write_complex,
     }  # fmt: skip
 
 
-def describe(value):
+def describe(value: object) -> Tree:
     """What is said of a value that has no plain form: its type's name, and nothing that it could lie with."""
     name = type.__getattribute__(type(value), "__name__")
     return {"$": "object", "v": str.__str__(name)[:100]}
 
 
-def encode(value, opaque=None):
+def encode(value: object, opaque: Callable[[Any], Tree] | None = None) -> bytes:
     """Bytes of a value.
 
     Raises:
@@ -149,7 +155,7 @@ def encode(value, opaque=None):
     return dump(Encoder(opaque).tree(value))
 
 
-def dump(tree):
+def dump(tree: Tree) -> bytes:
     """A JSON tree as bytes."""
     return _dumps(tree, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
@@ -157,10 +163,10 @@ def dump(tree):
 class Decoder:
     """Turns JSON trees into values. `extra` maps further tags to functions of the content."""
 
-    def __init__(self, extra=None):
+    def __init__(self, extra: dict[str, Reader] | None = None) -> None:
         self.readers = {**self.READERS, **(extra or {})}
 
-    def value(self, tree):
+    def value(self, tree: Tree) -> Any:
         kind = type(tree)
         if kind is list:
             return tree if set(map(type, tree)) <= _FLAT else [self.value(item) for item in tree]
@@ -171,7 +177,7 @@ class Decoder:
             raise ValueError("unknown tag")
         return reader(self, tree.get("v"))
 
-    READERS = {
+    READERS: ClassVar[dict[str, Reader]] = {
         "int": lambda self, content: int(content, 16),
         "tuple": lambda self, content: tuple(self.value(content)),
         "dict": lambda self, content: {freeze(self.value(key)): self.value(value) for key, value in content},
@@ -186,7 +192,7 @@ class Decoder:
     }
 
 
-def freeze(value):
+def freeze(value: object) -> object:
     """A key or member: what can't be one (a forged message) becomes opaque."""
     try:
         hash(value)
@@ -195,7 +201,7 @@ def freeze(value):
     return value
 
 
-def decode(data, extra=None):
+def decode(data: bytes, extra: dict[str, Reader] | None = None) -> Any:
     """The value in `data`, which may be forged: only plain values can come out.
 
     Raises:

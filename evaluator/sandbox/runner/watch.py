@@ -2,14 +2,19 @@
 
 The runner is pid 1 of its own process namespace: every other process in it belongs to the running test, and what it
 leaves behind becomes the runner's child. CPU time is that of all of them; resident memory is their sum, without pages
-that a forked child still shares with its parent. Time that the program waits for a processor doesn't count as wall time,
-so a busy machine fails nobody.
+that a forked child still shares with its parent. Time that the program waits for a processor doesn't count as wall
+time, so a busy machine fails nobody.
 """
 
 import os
+import resource
 import select
 import signal
+import socket
 import time
+from typing import Any
+
+from .confine import Slot
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -21,20 +26,20 @@ MAX_FILES = 2000  # inodes in scratch
 class Facts:
     """What one test did."""
 
-    def __init__(self):
-        self.limit = None
+    def __init__(self) -> None:
+        self.limit: str | None = None
         self.cancelled = False
         self.cpu = 0.0
         self.wall = 0.0
         self.memory = 0
-        self.children = []
-        self.statuses = {}  # pid -> wait status, of the processes that the runner forked itself
+        self.children: list[int] = []
+        self.statuses: dict[int, int] = {}  # pid -> wait status, of the processes that the runner forked itself
 
-    def count(self, usage):
+    def count(self, usage: resource.struct_rusage) -> None:
         self.cpu += usage.ru_utime + usage.ru_stime
 
 
-def read(path):
+def read(path: str) -> bytes:
     """A small file of /proc, or nothing when the process is gone."""
     try:
         with open(path, "rb", buffering=0) as file:
@@ -46,18 +51,20 @@ def read(path):
 class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
-    def __init__(self, slot, control, limits, outputs, scratch):
+    def __init__(
+        self, slot: Slot, control: socket.socket, limits: dict[str, Any], outputs: list[int], scratch: str
+    ) -> None:
         self.slot = slot
         self.control = control
         self.limits = limits
         self.outputs = outputs
         self.scratch = scratch
         self.facts = Facts()
-        self.shared = {}  # pid -> resident pages when first seen, shared with its parent
+        self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
         self.start = time.monotonic()
         self.messages_wait = False
 
-    def wait(self, pid):
+    def wait(self, pid: int) -> None:
         """Until the main process ends, by itself or by a limit. Everything else in the box ends with it."""
         handle = os.pidfd_open(pid)
         poll = select.poll()
@@ -73,7 +80,7 @@ class Watch:
             os.close(handle)
         self.facts.wall = time.monotonic() - self.start
 
-    def listen(self, poll, pause):
+    def listen(self, poll: select.poll, pause: float) -> list[tuple[int, int]]:
         """Poll the process and the worker. The worker says nothing in the middle of a test but `cancel` or goodbye."""
         ready = poll.poll(max(1, pause * 1000))
         for descriptor, _ in ready:
@@ -88,32 +95,39 @@ class Watch:
                 poll.unregister(descriptor)
         return ready
 
-    def look(self, main):
+    def look(self, main: int) -> float | None:
         """Compare use with limits. Returns the seconds until the next look, or None after a kill."""
         self.reap_strays(main)
         wall = time.monotonic() - self.start
         cpu, memory, processes = self.measure(main)
         cpu += self.facts.cpu
-        delay = int((read(f"/proc/{main}/schedstat").split() or [0, 0])[1]) / 1e9
+        delay = int((read(f"/proc/{main}/schedstat").split() or [b"0", b"0"])[1]) / 1e9
         self.facts.memory = max(self.facts.memory, memory)
+        self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
+        if self.facts.limit is not None:
+            self.kill()
+            return None
+        rest: float = (self.limits["cpu"] - cpu) / (1 if processes == 1 else os.cpu_count() or 1)
+        left: float = self.limits["wall"] - (wall - delay)
+        return max(0.001, min(INTERVAL, rest, left))
+
+    def exceeded(self, cpu: float, wall: float, delay: float, memory: int, processes: int) -> str | None:
+        """The first limit that was overstepped. `delay`: time that was spent waiting for a processor."""
         limits = self.limits
         if cpu > limits["cpu"]:
-            return self.stop("cpu")
+            return "cpu"
         if wall - delay > limits["wall"] or wall > PATIENCE * limits["wall"]:
-            return self.stop("wall")
+            return "wall"
         if memory > limits["memory"]:
-            return self.stop("memory")
+            return "memory"
         if any(os.fstat(output).st_size > limits["output"] for output in self.outputs):
-            return self.stop("output")
+            return "output"
         if processes > limits["processes"]:
-            return self.stop("processes")
+            return "processes"
         files = os.statvfs(self.scratch)
-        if files.f_files - files.f_ffree > MAX_FILES:
-            return self.stop("disk")
-        rest = (limits["cpu"] - cpu) / (1 if processes == 1 else os.cpu_count() or 1)
-        return max(0.001, min(INTERVAL, rest, limits["wall"] - (wall - delay)))
+        return "disk" if files.f_files - files.f_ffree > MAX_FILES else None
 
-    def measure(self, main):
+    def measure(self, main: int) -> tuple[float, int, int]:
         """(CPU seconds, resident bytes above the runner's own, processes) of all that lives in the box."""
         cpu, pages, processes = 0.0, 0, 0
         for name in os.listdir("/proc"):
@@ -129,7 +143,7 @@ class Watch:
                 cpu += time.clock_gettime((~pid << 3) | 2)  # the process's own CPU clock, in nanoseconds
             except OSError:
                 pass
-            resident = int((read(f"/proc/{name}/statm").split() or [0, 0])[1])
+            resident = int((read(f"/proc/{name}/statm").split() or [b"0", b"0"])[1])
             if pid != main:
                 resident -= self.shared.setdefault(pid, min(resident, self.shared.get(main, 0)))
             else:
@@ -138,7 +152,7 @@ class Watch:
             pages += max(0, resident)
         return cpu, pages * PAGE, processes
 
-    def reap_strays(self, main):
+    def reap_strays(self, main: int) -> None:
         """Orphans that ended: their time counts, and zombies don't pile up. The main process is left to `sweep`."""
         while True:
             try:
@@ -149,7 +163,7 @@ class Watch:
                 return
             self.collect(ended.si_pid, 0)
 
-    def collect(self, pid, options):
+    def collect(self, pid: int, options: int) -> int:
         ended, status, usage = os.wait4(pid, options)
         if ended:
             self.facts.statuses[ended] = status
@@ -158,11 +172,7 @@ class Watch:
             self.facts.memory = max(self.facts.memory, peak)
         return ended
 
-    def stop(self, limit):
-        self.facts.limit = limit
-        self.kill()
-
-    def kill(self):
+    def kill(self) -> None:
         if os.getpid() != 1:
             raise SystemExit("the runner isn't pid 1 of its own namespace: refusing to kill everything")
         try:
@@ -170,7 +180,7 @@ class Watch:
         except ProcessLookupError:
             pass
 
-    def sweep(self):
+    def sweep(self) -> Facts:
         """Reap and kill until no child is left: then the box is empty, and this is proven."""
         try:
             self.collect(-1, 0)  # the one whose end was waited for, or that was killed
@@ -182,7 +192,7 @@ class Watch:
             return self.facts
 
 
-def clean(scratch, slot):
+def clean(scratch: str, slot: Slot) -> bool:
     """Empty the scratch directory, in a child with the slot's uid. Returns whether it is empty."""
     if slot.uid is None:
         os.chmod(scratch, 0o777)
@@ -200,10 +210,10 @@ def clean(scratch, slot):
     return not os.listdir(scratch)
 
 
-def remove_all():
+def remove_all() -> None:
     """Remove what is in the current directory, however deep: one level at a time, so that no path grows too long."""
     depth = 0
-    names = []
+    names: list[str] = []
     while True:
         below = None
         for entry in list(os.scandir(".")):
@@ -228,7 +238,7 @@ def remove_all():
             return
 
 
-def count_oom_kills():
+def count_oom_kills() -> int:
     """How often the kernel killed something in this box for want of memory: cgroup v2, v1; 0 where there is none."""
     for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
         for line in read(path).splitlines():
