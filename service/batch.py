@@ -25,7 +25,7 @@ from evaluator.suites import read_suite
 from service.encoding import plain
 from service.intake import Refused, prepare
 from service.schemas import EvaluationIn, field_name
-from service.settings import Settings
+from service.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from evaluator.judge import Judge
@@ -98,6 +98,7 @@ def read_items(lines: Iterable[bytes], defaults: Defaults) -> Iterator[Item]:
 
     Raises:
         BadLine: at the first line that can't be judged.
+        InvalidSettings: the environment's settings can't be used.
     """
     settings = _open_settings()
     for number, line in enumerate(lines, start=1):
@@ -109,7 +110,7 @@ def _open_settings() -> Settings:
     """A service's bounds are for strangers: the limits of the model itself are enough here."""
     huge = 1 << 40
     bounds = ("max_body_bytes", "max_inline_suite_bytes", "max_suite_bytes", "max_source_bytes", "max_memory_bytes")
-    return Settings().model_copy(
+    return load_settings().model_copy(
         update={**dict.fromkeys(bounds, huge), "max_tests": 100_000, "max_cpu_seconds": 3600.0}
     )
 
@@ -346,10 +347,10 @@ def run(
         if waiting:
             judging.stop()
         executor.shutdown(wait=False, cancel_futures=True)
-        wait([batch.judged for batch in waiting], timeout=judging.grace)
-        for batch in waiting:
-            if batch.judged.done() and not batch.judged.cancelled() and batch.judged.exception() is None:
-                _write(batch, write)
+        wait([left.judged for left in waiting], timeout=judging.grace)
+        for left in waiting:
+            if left.judged.done() and not left.judged.cancelled() and left.judged.exception() is None:
+                _write(left, write)
     if interrupt.is_set():
         raise Interrupted
     if bad is not None:

@@ -210,7 +210,8 @@ def evaluate(
 
         items = read_items(lines, defaults)
         status, sentence = _run(items, judging, min(count, judging.most), write, progress.advance, interrupt)
-    tally.show(errors)
+    if tally.judged or not sentence:
+        tally.show(errors)
     if sentence:
         say(sentence)
     elif tally.disagreements or tally.internal_errors:
@@ -233,10 +234,11 @@ def _run(*arguments: Any) -> tuple[int, str]:
 
     from evaluator.errors import EvaluatorError
     from service.batch import BadLine, Interrupted, run
+    from service.settings import InvalidSettings
 
     try:
         run(*arguments)
-    except BadLine as error:
+    except (BadLine, InvalidSettings) as error:
         return USAGE, str(error)
     except Interrupted:
         return INTERRUPTED, "Interrupted: what was judged until then is written."
@@ -260,7 +262,9 @@ def _judging(url: str | None, api_key: str | None, sandbox: str, workers: int) -
             local = LocalJudging(sandbox, workers)
         else:
             client = Client(url, api_key, patience=60)
-            client.health()
+            health = client.health()
+            if health["status"] != "ok":
+                say(f"The service says: {health.get('detail', health['status'])}")
     except (SandboxUnavailable, MicrocoderError) as error:
         fail(error, UNAVAILABLE)
     except ValueError as error:

@@ -114,7 +114,10 @@ class Supervisor:
         def stop(number: int, frame: FrameType | None) -> None:
             self._stop.set()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        wanted = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
+            wanted.append(signal.SIGHUP)
+        before = {number: signal.signal(number, stop) for number in wanted}
         try:
             yield
         finally:
@@ -322,7 +325,7 @@ def _pass_on(worker: Worker, process: subprocess.Popen[str]) -> None:
             sys.stderr.flush()
 
 
-def reported(client: "redis.Redis", keys: Keys, pid: int | None) -> str | None:
+def reported(client: Any, keys: Keys, pid: int | None) -> str | None:
     """The kind of boxes of this machine's worker with this process id, once it is on the list of the living."""
     try:
         names = [name.decode() for name in client.zrange(keys.of("workers"), 0, -1)]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -513,6 +514,8 @@ def test_nothing_outlives_a_service_that_is_killed() -> None:
         served.stop(signal.SIGKILL)
 
         assert until(lambda: not alive(family))
+    [directory] = {found[1] for command in family.values() if (found := re.search(r"unixsocket:(.*)/r\.sock", command))}
+    shutil.rmtree(directory)  # nobody was left to do it
 
 
 def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(tmp_path) -> None:
@@ -522,3 +525,17 @@ def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(tmp_pa
     assert served.process.returncode == 1
     assert out == ""
     assert re.search(r"^microcoder: .*Docker daemon does not answer", said, re.M)
+
+
+def test_a_service_without_workers_is_said_to_be_so_before_one_waits_for_it(tmp_path) -> None:
+    file = tmp_path / "file.jsonl"
+    file.write_bytes(lines(RIGHT)[0])
+    with Served("--workers", "0") as served:
+        command = [*MICROCODER, "evaluate", str(file), "--url", served.ready()]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            said = process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+    assert said.startswith("microcoder: The service says: No worker is alive")
+    assert process.returncode == 130

@@ -35,6 +35,8 @@ from microcoder_client.judgements import VERDICTS, read_evaluation, read_judgeme
 from microcoder_client.retries import read_retry_after
 
 from service.app import create_app
+from service.redis_server import PrivateRedis
+from service.settings import Settings
 
 URL = "http://evaluator.test"
 QUICK = Backoff(first=0.001, longest=0.002)
@@ -468,15 +470,24 @@ def test_pauses_grow_to_a_bound_and_never_undercut_retry_after() -> None:
 # Against the real service
 
 
-@pytest.fixture
-def service(settings, start_worker) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """The address of a Redis for the real service."""
+    with PrivateRedis() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def service(store) -> Iterator[str]:
     """The URL of the real application under uvicorn, with a real worker."""
-    start_worker()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    command = [sys.executable, "-m", "service.cli", "worker", "--sandbox", "bubblewrap", "--redis-url", store]
+    settings = Settings(redis_url=store)
+    with socket.create_server(("127.0.0.1", 0)) as listener, subprocess.Popen(command) as worker:
         server = uvicorn.Server(uvicorn.Config(create_app(settings), log_config=None, lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        worker.terminate()
         server.should_exit = True
         thread.join()
 
@@ -530,10 +541,10 @@ def test_the_real_service_judges_a_repeated_post_once(service) -> None:
     assert evaluation.judged == 1
 
 
-def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, redis_url) -> None:
+def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, store) -> None:
     with Client(service) as client:
         client.evaluate(["print(2)"], suite=TESTS)
-        with redis.Redis.from_url(redis_url) as server:
+        with redis.Redis.from_url(store) as server:
             for key in [*server.scan_iter("*suite*"), *server.scan_iter("*:u")]:
                 server.delete(key)
 
@@ -547,7 +558,7 @@ def test_the_deadline_cancels_at_the_real_service(service) -> None:
         endless = ["while True: pass"] * 4
 
         with pytest.raises(DeadlineExceeded):
-            client.evaluate(endless, suite=TESTS, limits={"cpu_seconds": 30}, id="late", deadline=1.5, wait=0.5)
+            client.evaluate(endless, suite=TESTS, limits={"cpu_seconds": 3}, id="late", deadline=1.5, wait=0.5)
         evaluation = client.fetch("late")
 
     assert evaluation.state == "cancelled"
