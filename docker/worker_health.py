@@ -16,7 +16,7 @@ def main() -> int:
     """The exit status."""
     queue = os.environ.get("MICROCODER_QUEUE") or "microcoder"
     url = os.environ.get("MICROCODER_REDIS_URL") or os.environ["REDIS_URL"]
-    with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3, decode_responses=True) as client:
+    with redis.Redis.from_url(url, socket_timeout=8, socket_connect_timeout=8, decode_responses=True) as client:
         seconds, microseconds = client.time()
         for worker in client.zrangebyscore(f"{queue}:workers", seconds + microseconds / 1e6, "+inf"):
             told = client.get(f"{queue}:worker:{worker}")
