@@ -103,7 +103,8 @@ class Judge:
         progress: Callable[[], None],
     ) -> Judgement:
         results: list[TestResult] = []
-        runs = session.run_all([build_call(test, session.program) for test in suite.tests])
+        calls = [build_call(test, session.program) for test in suite.tests]
+        runs = session.run_all(calls, submission.fail_fast)
         stopped: Verdict | None = None
         try:
             for index, (test, run) in enumerate(zip(suite.tests, runs, strict=False)):
@@ -184,16 +185,20 @@ class Session:
             return None
         raise BoxLost("Two boxes were lost while the program was compiled, and so was a harmless one after them.")
 
-    def run_all(self, calls: list[Call]) -> Generator[Run, None, None]:
+    def run_all(self, calls: list[Call], stop_on_failure: bool) -> Generator[Run, None, None]:
         """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
         index, losses = 0, 0
         while index < len(calls):
             assert self._artifact is not None
-            runs = self._take().run_all(self._artifact, calls[index:] if losses == 0 else [calls[index]], self._limits)
+            rest = calls[index:] if losses == 0 else [calls[index]]
+            runs = self._take().run_all(self._artifact, rest, self._limits, stop_on_failure=stop_on_failure)
             try:
+                ended = losses == 0
                 for run in runs:
                     index, losses = index + 1, 0
                     yield run
+                if ended:
+                    return
             except BoxLost as error:
                 self._drop()
                 losses += 1

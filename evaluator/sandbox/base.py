@@ -96,8 +96,13 @@ class Box(Protocol):
     def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:
         """Run once. The box is proven empty afterwards."""
 
-    def run_all(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+    def run_all(
+        self, artifact: Artifact, calls: Iterable[Call], limits: Limits, *, stop_on_failure: bool = False
+    ) -> Iterator[Run]:
         """Run each call, in order; the next waits at the box while the last result is looked at.
+
+        With `stop_on_failure` the box itself starts nothing after a run that failed (a limit, a signal, an exit status
+        that isn't 0): the iterator ends there, and a loop doesn't cost its time limit twice.
 
         Closing the iterator early cancels what waits or runs; the box stays usable.
         """

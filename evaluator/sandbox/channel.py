@@ -156,27 +156,33 @@ class RunnerBox:
         """One run."""
         return next(self.run_all(artifact, [call], limits))
 
-    def run_all(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+    def run_all(
+        self, artifact: Artifact, calls: Iterable[Call], limits: Limits, *, stop_on_failure: bool = False
+    ) -> Iterator[Run]:
         """Two orders are under way at most: one runs, one waits in the socket, so that the box is never idle."""
         assert isinstance(artifact, LoadedProgram)
         source = iter(calls)
         pending: deque[Pending] = deque()
         try:
-            more = True
+            more, first = True, True
             while more or pending:
                 while more and len(pending) < 2:
                     call = next(source, None)
                     if call is None:
                         more = False
                     else:
-                        pending.append(self._start(artifact, call, limits))
+                        pending.append(self._start(artifact, call, limits, stop_on_failure and not first))
+                        first = False
                 if pending:
-                    yield self._collect(pending.popleft())
+                    run = self._collect(pending.popleft())
+                    yield run
+                    if stop_on_failure and not (run.limit is None and run.exit_code == 0):
+                        return
         finally:
             self._cancel(pending)
 
-    def _start(self, artifact: LoadedProgram, call: Call, limits: Limits) -> Pending:
-        order = {"op": "run", "limits": _limits(limits), **_mode(artifact, call)}
+    def _start(self, artifact: LoadedProgram, call: Call, limits: Limits, after_success: bool) -> Pending:
+        order = {"op": "run", "limits": _limits(limits), "after_success": after_success, **_mode(artifact, call)}
         code = reopen(artifact.descriptor)
         stdin = seal_input(call.input)
         stdout = os.memfd_create("stdout", os.MFD_CLOEXEC)
@@ -226,9 +232,9 @@ class RunnerBox:
     def _cancel(self, pending: deque[Pending]) -> None:
         """End what is under way without waiting for it to end by itself."""
         try:
-            for waiting in pending:
-                if self._healthy:
-                    self._send({"op": "cancel"}, [])
+            if pending and self._healthy:
+                self._send({"op": "cancel"}, [])
+                for waiting in pending:
                     self._receive(_deadline(waiting.limits))
         except BoxLost:
             pass  # `reset` answers False now; the caller's own error, if there is one, matters more

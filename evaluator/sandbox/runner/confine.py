@@ -124,6 +124,7 @@ class Slot:
         self.address_space = 0
         self.resident = 0
         self.oom_kills = 0
+        self.succeeded = True
 
     def become(self, offset: int = 0) -> None:
         """Take the slot's uid for good. Without root the box's own uid is all there is."""

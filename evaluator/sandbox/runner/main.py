@@ -5,8 +5,9 @@ they are read in the forked child only, so that no later test can find an earlie
 
     hello  {slot, private}                                -> what runs here
     load   {limits}                   source, artifact, messages
-    run    {mode, limits, prelude, entry_point, command}  artifact, stdin, stdout, stderr [, value | test, report]
-    cancel                            ends the run that is going on; unanswered
+    run    {mode, limits, prelude, entry_point, command, after_success}
+                                      artifact, stdin, stdout, stderr [, value | test, report]
+    cancel                            ends the run that is going on and all that wait; unanswered itself
 """
 
 import gc
@@ -23,6 +24,7 @@ from . import assertion, confine, launch, watch
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
 SCRATCH = "/w"
+SKIPPED = b'{"cancelled":true}'  # the answer to an order that was only to be carried out after a success
 OOM_SCORE = b"1000"  # when the box's memory is gone, the kernel takes the test and not the runner
 
 
@@ -41,16 +43,17 @@ def serve(control: socket.socket) -> Work:
     gc.freeze()
     measure_self(slot)
     control.send(json.dumps(describe(slot)).encode())
+    orders = watch.Orders(control)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
-        if not message:
-            sys.exit(0)
-        order = json.loads(message)
+        order, descriptors = orders.receive()
         if order["op"] == "cancel":
             continue  # it came too late: the run had ended
-        work = Runner(control, slot, order, descriptors, started).perform()
-        if work is not None:
-            return work  # a child: it has arranged its descriptors anew
+        if order["op"] == "cancelled" or (order.get("after_success") and not slot.succeeded):
+            control.send(SKIPPED)
+        else:
+            work = Runner(orders, slot, order, descriptors, started).perform()
+            if work is not None:
+                return work  # a child: it has arranged its descriptors anew
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -81,13 +84,13 @@ class Runner:
 
     def __init__(
         self,
-        control: socket.socket,
+        orders: watch.Orders,
         slot: confine.Slot,
         order: dict[str, Any],
         descriptors: list[int],
         started: mmap.mmap,
     ) -> None:
-        self.control = control
+        self.orders = orders
         self.slot = slot
         self.order = order
         self.limits = order["limits"]
@@ -98,7 +101,7 @@ class Runner:
     def perform(self) -> Work | None:
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
         outputs = self.descriptors[1:3] if self.order["op"] == "load" else self.descriptors[2:]
-        observer = watch.Watch(self.slot, self.control, self.limits, outputs, SCRATCH)
+        observer = watch.Watch(self.slot, self.orders, self.limits, outputs, SCRATCH)
         children: list[int] = []
         plan = self.plan()
         self.started[: len(plan)] = bytes(len(plan))
@@ -117,6 +120,7 @@ class Runner:
                 facts.limit = "memory"
         if facts.limit is not None:
             self.slot.oom_kills = watch.count_oom_kills()
+        self.slot.succeeded = facts.limit is None and facts.statuses.get(children[-1], 0) == 0
         self.answer(facts, children[-1])
         return None
 
@@ -134,7 +138,7 @@ class Runner:
             "started": facts.limit is not None or facts.cancelled or 0 not in self.started[: len(facts.children)],
             "clean": watch.clean(SCRATCH, self.slot),
         }
-        self.control.send(json.dumps(reply).encode())
+        self.orders.control.send(json.dumps(reply).encode())
 
     def plan(self) -> list[Callable[[], Work]]:
         """The children that this order needs, the one that is waited for first: functions that return their work."""
@@ -153,7 +157,7 @@ class Runner:
             confine.set_dumpable(True)
             self.resist_nothing()
             confine.apply_limits(self.slot, self.limits)
-            self.control.close()
+            self.orders.control.close()
             work = prepare()
             self.started[number] = 1  # from here on, whatever happens is the program's doing
             self.started.close()

@@ -6,6 +6,8 @@ that a forked child still shares with its parent. Time that the program waits fo
 time, so a busy machine fails nobody.
 """
 
+import collections
+import json
 import os
 import resource
 import select
@@ -48,28 +50,54 @@ def read(path: str) -> bytes:
         return b""
 
 
+class Orders:
+    """What the worker sends. It is taken in even while a test runs, so that a `cancel` or the worker's end is seen at
+    once, whatever was ordered before it."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.waiting: collections.deque[tuple[dict[str, Any], list[int]]] = collections.deque()
+
+    def receive(self) -> tuple[dict[str, Any], list[int]]:
+        """The next order and its descriptors."""
+        return self.waiting.popleft() if self.waiting else self.read()
+
+    def read(self) -> tuple[dict[str, Any], list[int]]:
+        message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 8)
+        if not message:
+            os._exit(0)  # the worker is gone: so is the box
+        return json.loads(message), descriptors
+
+    def look_ahead(self) -> bool:
+        """Take in what came during a test. True: it, and all that waits behind it, is cancelled."""
+        order, descriptors = self.read()
+        if order["op"] != "cancel":
+            self.waiting.append((order, descriptors))
+            return False
+        for waiting, _ in self.waiting:
+            waiting["op"] = "cancelled"
+        return True
+
+
 class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
-    def __init__(
-        self, slot: Slot, control: socket.socket, limits: dict[str, Any], outputs: list[int], scratch: str
-    ) -> None:
+    def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int], scratch: str) -> None:
         self.slot = slot
-        self.control = control
+        self.orders = orders
         self.limits = limits
         self.outputs = outputs
         self.scratch = scratch
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
         self.start = time.monotonic()
-        self.messages_wait = False
 
     def wait(self, pid: int) -> None:
         """Until the main process ends, by itself or by a limit. Everything else in the box ends with it."""
         handle = os.pidfd_open(pid)
         poll = select.poll()
         poll.register(handle, select.POLLIN)
-        poll.register(self.control, select.POLLIN)
+        poll.register(self.orders.control, select.POLLIN)
         pause = min(INTERVAL, self.limits["cpu"])
         try:
             while not any(ready == handle for ready, _ in self.listen(poll, pause)):
@@ -81,18 +109,12 @@ class Watch:
         self.facts.wall = time.monotonic() - self.start
 
     def listen(self, poll: select.poll, pause: float) -> list[tuple[int, int]]:
-        """Poll the process and the worker. The worker says nothing in the middle of a test but `cancel` or goodbye."""
+        """Poll the process and the worker."""
         ready = poll.poll(max(1, pause * 1000))
-        for descriptor, _ in ready:
-            if descriptor == self.control.fileno():
-                message = self.control.recv(65536, 2)  # MSG_PEEK: the next order may wait here, and stays here
-                if not message:
-                    os._exit(0)  # the worker is gone: so is the box
-                if message.startswith(b'{"op":"cancel"'):
-                    self.control.recv(65536)
-                    self.facts.cancelled = True
-                    self.kill()
-                poll.unregister(descriptor)
+        control = self.orders.control.fileno()
+        if any(descriptor == control for descriptor, _ in ready) and self.orders.look_ahead():
+            self.facts.cancelled = True
+            self.kill()
         return ready
 
     def look(self, main: int) -> float | None:
@@ -187,7 +209,11 @@ class Watch:
             while True:
                 if not self.collect(-1, os.WNOHANG):
                     self.kill()
+                    # Who lives on when the main process has ended by itself is ended by us: that's not its own end.
+                    statuses = dict(self.facts.statuses)
                     self.collect(-1, 0)
+                    if self.facts.limit is None:
+                        self.facts.statuses = statuses
         except ChildProcessError:
             return self.facts
 
