@@ -57,11 +57,12 @@ def reopen(descriptor: int) -> int:
     return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def read_output(descriptor: int, limit: int) -> bytes:
-    """What the program wrote, `limit` bytes at most: a program may stretch its output to any size."""
-    size = min(os.fstat(descriptor).st_size, limit)
+def read_output(descriptor: int, limit: int, *, end: bool = False) -> bytes:
+    """What the program wrote, `limit` bytes at most (the last ones, if `end`): it may stretch its output to any size."""
+    written = os.fstat(descriptor).st_size
+    offset = max(0, written - limit) if end else 0
+    size = offset + min(written, limit)
     parts: list[bytes] = []
-    offset = 0
     while offset < size:
         part = os.pread(descriptor, size - offset, offset)
         if not part:
@@ -210,7 +211,7 @@ class RunnerBox:
             reply = self._receive(2 * _deadline(pending.limits))
             limit = pending.limits.output_bytes
             stdout = read_output(pending.stdout, limit)
-            truncated = os.fstat(pending.stdout).st_size > limit
+            truncated = max(os.fstat(output).st_size for output in (pending.stdout, pending.stderr)) > limit
             extra = None if pending.extra is None else read_output(pending.extra, limit + 1)
             run = Run(
                 exit_code=reply["exit"],
@@ -220,7 +221,7 @@ class RunnerBox:
                 memory_bytes=reply["memory"],
                 limit=None if reply["limit"] is None else Limit(reply["limit"]),
                 stdout=stdout,
-                stderr=read_output(pending.stderr, MAX_STDERR),
+                stderr=read_output(pending.stderr, MAX_STDERR, end=True),
                 truncated=truncated or (extra is not None and len(extra) > limit),
             )
         finally:
