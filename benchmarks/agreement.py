@@ -17,7 +17,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.labelled import INVALID_REQUEST, BadInput, Problem, find_files, foreign_format, read_problems
 from benchmarks.referees import LocalReferee, Outcome, Referee, RemoteReferee
 from evaluator.errors import EvaluatorError, SandboxUnavailable
-from evaluator.model import Verdict
+from evaluator.model import Policy, Verdict
 
 WINDOW = 4
 """Problems, per worker, that may wait for a slow one before them."""
@@ -113,22 +113,44 @@ def judge_in_order(problems: Iterable[Problem], referee: Referee, workers: int) 
                 future.cancel()
 
 
-def measure(
-    path: Path, referee: Referee, workers: int, limit: int | None, advance: Callable[[int], None] = lambda count: None
-) -> Tally:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How files are judged."""
+
+    workers: int = 1
+    limit: int | None = None
+    """Only the first problems of each file."""
+    own_policy: bool = True
+    """Compare as each record asks; else as the evaluator does when nobody says anything."""
+    time_factor: float = 1.0
+    """For a machine that is slower than the one that the labels come from."""
+
+    def adjust(self, problem: Problem) -> Problem:
+        """The problem under this plan."""
+        if not self.own_policy:
+            problem = replace(problem, policy=Policy())
+        if self.time_factor != 1.0:
+            cpu, wall = problem.limits.cpu_seconds, problem.limits.wall_seconds
+            longer = None if wall is None else wall * self.time_factor
+            limits = replace(problem.limits, cpu_seconds=cpu * self.time_factor, wall_seconds=longer)
+            problem = replace(problem, limits=limits)
+        return problem
+
+
+def measure(path: Path, referee: Referee, plan: Plan, advance: Callable[[int], None] = lambda count: None) -> Tally:
     """Judge the programs of one file."""
     tally = Tally()
     begun = time.monotonic()
 
     def judgeable() -> Iterator[Problem]:
-        for problem in islice(read_problems(path), limit):
+        for problem in islice(read_problems(path), plan.limit):
             if problem.skip is None:
-                yield problem
+                yield plan.adjust(problem)
             else:
                 tally.skipped[problem.skip] += len(problem.submissions)
                 advance(len(problem.submissions))
 
-    for outcomes in judge_in_order(judgeable(), referee, workers):
+    for outcomes in judge_in_order(judgeable(), referee, plan.workers):
         for outcome in outcomes:
             tally.add(outcome)
         advance(len(outcomes))
@@ -177,6 +199,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures and every disagreement here")
     parser.add_argument("--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="default: one per CPU")
     parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N problems of each file")
+    parser.add_argument(
+        "--policy", choices=("record", "default"), default="record",
+        help="compare as each record asks, or as the evaluator does by default; default: record",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-factor", type=_factor, default=1.0, metavar="F",
+        help="multiply time limits, on a machine slower than the labels' own; default: 1",
+    )  # fmt: skip
     parser.add_argument("--sandbox", default="auto", help="auto, docker, bubblewrap; default: auto")
     return parser.parse_args(arguments)
 
@@ -185,6 +215,16 @@ def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} isn't a whole number above 0")
     return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0.1 <= factor <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} isn't a number from 0.1 to 100")
+    return factor
 
 
 def _survey(options: argparse.Namespace, console: Console) -> dict[Path, int]:
@@ -207,12 +247,13 @@ def _measure_all(
 ) -> dict[str, Tally]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     tallies = {}
+    plan = Plan(options.workers, options.limit, options.policy == "record", options.time_factor)
     with Progress(*columns, console=console) as progress:
         for path, size in sizes.items():
             task = progress.add_task(path.name, total=size)
-            tallies[path.name] = measure(
-                path, referee, options.workers, options.limit, lambda count, task=task: progress.advance(task, count)
-            )
+            tallies[path.name] = measure(path, referee, plan, lambda count, task=task: progress.advance(task, count))
+            if not console.is_terminal:
+                console.print(f"{path.name}: {tallies[path.name].agreed} of {size} agree", highlight=False)
     return tallies
 
 

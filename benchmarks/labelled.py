@@ -12,7 +12,7 @@ What a record asks for and the evaluator can't do yet is marked with `skip`, a r
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,18 +160,22 @@ def _read_triple(record: dict[str, Any]) -> Problem:
 
 
 def _read_checker(checker: str | None, kind: TestKind) -> tuple[Policy, str | None]:
-    """The comparison that a labelled set asks for: whitespace-separated tokens on stdout, unless it says otherwise."""
+    """The comparison that a labelled set asks for: whitespace-separated tokens on stdout, unless it says otherwise.
+
+    Numbers are near enough only where a checker says how near: that is how the labels were made.
+    """
     is_stream = kind is TestKind.STDIN
+    exactly = Policy(ignore_lines=is_stream, absolute_tolerance=0.0, relative_tolerance=0.0)
     if checker is None:
-        return Policy(ignore_lines=is_stream), None
+        return exactly, None
     if checker == "token case-insensitive":
-        return Policy(ignore_lines=is_stream, ignore_case=True), None
+        return replace(exactly, ignore_case=True), None
     if match := _FLOAT.fullmatch(checker):
         given = dict(part.split("=") for part in match[1].split())
         absolute, relative = (float(given.get(name, 0)) for name in ("abs", "rel"))
-        return Policy(ignore_lines=is_stream, absolute_tolerance=absolute, relative_tolerance=relative), None
+        return replace(exactly, absolute_tolerance=absolute, relative_tolerance=relative), None
     if checker == "custom":
-        return Policy(), "its answers take a checker of their own"
+        return exactly, "its answers take a checker of their own"
     raise InvalidSubmission(f"the checker {checker!r} isn't known.")
 
 

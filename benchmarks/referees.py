@@ -10,7 +10,7 @@ from microcoder_client import KeyRefused, RequestRefused
 from benchmarks.labelled import INVALID_REQUEST, Labelled, Problem
 from evaluator.errors import InvalidSubmission
 from evaluator.extraction import extract_code
-from evaluator.model import Judgement, Limits, Policy, Program, Submission, Suite
+from evaluator.model import Judgement, Limits, Policy, Program, Submission, Suite, Verdict
 from evaluator.suites import read_suite, write_suite
 
 REASON_CHARACTERS = 400
@@ -135,7 +135,7 @@ class RemoteReferee:
             suite=microcoder_client.Suite.of(tests),
             limits=given(problem.limits, Limits()),
             policy=given(problem.policy, Policy()),
-            detail="failures",
+            detail="full",
         )
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ def given(rules: Limits | Policy, default: Limits | Policy) -> dict[str, Any]:
 
 
 def explain(judgement: Judgement | microcoder_client.Judgement) -> str:
-    """One line on a judgement: its own detail, else what its first failed test says."""
+    """One line on a judgement: what its first failed test says; or, where all passed, the rungs that accepted."""
     failed = next((test for test in judgement.tests if test.index == judgement.first_failed), None)
     said = [judgement.reason, judgement.detail, judgement.suspicion]
     if failed is not None:
@@ -161,6 +161,9 @@ def explain(judgement: Judgement | microcoder_client.Judgement) -> str:
             said.append(f"{match.position}: expected {match.expected}, found {match.found}")
         if failed.stderr:
             said.append(failed.stderr.strip().splitlines()[-1])
+    rungs = dict.fromkeys(test.match.rung for test in judgement.tests if test.match is not None and test.match.rung)
+    if judgement.verdict == Verdict.ACCEPTED and rungs:
+        said.append(f"accepted by {', '.join(rungs)}")
     words = list(dict.fromkeys(str(part) for part in said if part))
     text = "; ".join(word for word in words if not any(word in other for other in words if other != word))
     return " ".join(text.split())[:REASON_CHARACTERS]

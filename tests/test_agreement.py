@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import microcoder_client
@@ -26,6 +27,7 @@ TRIPLE = {
         {"code": "", "label": "wrong_answer"},
     ],
 }  # fmt: skip
+EXACT = Policy(ignore_lines=True, absolute_tolerance=0.0, relative_tolerance=0.0)
 BUG = {
     "id": "B01", "kind": "entrypoint", "test_type": "functional", "fn_name": "f", "right_verdict": "accepted",
     "tests": [{"input": "1", "expected": "2"}], "code": "class Solution:\n    def f(self, n):\n        return n + 1\n",
@@ -70,8 +72,8 @@ def test_a_triple_is_read_with_its_limits_on_processor_and_wall(tmp_path):
 @pytest.mark.parametrize(
     ("checker", "policy"),
     [
-        (None, Policy(ignore_lines=True)),
-        ("token case-insensitive", Policy(ignore_lines=True, ignore_case=True)),
+        (None, EXACT),
+        ("token case-insensitive", replace(EXACT, ignore_case=True)),
         (
             "float-tol abs=1e-06 rel=1e-05",
             Policy(ignore_lines=True, absolute_tolerance=1e-6, relative_tolerance=1e-5),
@@ -196,7 +198,7 @@ def test_both_kinds_of_error_are_counted_and_listed(tmp_path):
     submissions = [{"code": code, "label": label} for code, label in programs]
     path = write(tmp_path / "set.jsonl", TRIPLE | {"submissions": submissions}, TRIPLE | {"checker": "custom"})
     seen = []
-    tally = agreement.measure(path, FakeReferee(), 2, None, seen.append)
+    tally = agreement.measure(path, FakeReferee(), agreement.Plan(workers=2), seen.append)
     record = tally.record
     assert (record["programs"], record["agreement"]) == (6, 0.5)
     assert (record["false_rejects"], record["false_accepts"], record["internal_errors"]) == (1, 1, 1)
@@ -240,7 +242,15 @@ def test_the_command_prints_the_figures_and_writes_them(tmp_path, monkeypatch, c
 
 def test_only_the_first_problems_are_judged_when_asked(tmp_path):
     path = write(tmp_path / "set.jsonl", TRIPLE, TRIPLE, TRIPLE)
-    assert agreement.measure(path, FakeReferee(), 1, 2).programs == 6
+    assert agreement.measure(path, FakeReferee(), agreement.Plan(limit=2)).programs == 6
+
+
+def test_a_plan_changes_policy_and_time(tmp_path):
+    problem = read_one(tmp_path, TRIPLE)
+    assert agreement.Plan().adjust(problem) == problem
+    changed = agreement.Plan(own_policy=False, time_factor=3.0).adjust(problem)
+    assert changed.policy == Policy()
+    assert changed.limits == Limits(cpu_seconds=6.0, wall_seconds=24.0)
 
 
 def test_a_reason_says_which_test_and_what_differed():
@@ -275,10 +285,19 @@ def test_what_a_service_refuses_is_told_from_what_it_judges(tmp_path):
     outcomes = RemoteReferee(client).judge(read_one(tmp_path, record))
     assert [outcome.verdict for outcome in outcomes] == ["accepted", "invalid_request", "accepted"]
     assert [size for size, _, _ in client.asked] == [3, 1, 1, 1]
-    assert client.asked[0][1:] == ({"cpu_seconds": 2.0, "wall_seconds": 8.0}, {"ignore_lines": True})
+    assert client.asked[0][1:] == (
+        {"cpu_seconds": 2.0, "wall_seconds": 8.0},
+        {"ignore_lines": True, "absolute_tolerance": 0.0, "relative_tolerance": 0.0},
+    )
 
 
 def test_a_refused_key_is_no_verdict(tmp_path):
     record = TRIPLE | {"submissions": [{"code": "bad", "label": "accepted"}]}
     with pytest.raises(microcoder_client.KeyRefused):
         RemoteReferee(FakeClient(microcoder_client.KeyRefused)).judge(read_one(tmp_path, record))
+
+
+def test_the_reason_of_an_acceptance_is_the_rungs_that_accepted():
+    rungs = ["exact", "tolerance", "exact"]
+    tests = tuple(TestResult(index, Verdict.ACCEPTED, Match(True, rung)) for index, rung in enumerate(rungs))
+    assert explain(Judgement(Verdict.ACCEPTED, 1.0, tests)) == "accepted by exact, tolerance"
