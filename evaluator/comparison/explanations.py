@@ -1,11 +1,10 @@
 """Why an output was rejected: position, expected and found, in one readable line."""
 
-from collections.abc import Iterator
-from itertools import zip_longest
-
 from evaluator.comparison import livecodebench_rungs, text_rungs, value_rungs
 from evaluator.comparison.objects import Relation, first_difference
-from evaluator.comparison.texts import Text, count_tokens, split_tokens
+from evaluator.comparison.orders import misplaced
+from evaluator.comparison.pairs import Pair
+from evaluator.comparison.texts import Text, count_tokens
 from evaluator.comparison.wording import IN_ANY_ORDER, describe, quote
 from evaluator.model import Match, Order, Policy
 
@@ -13,29 +12,28 @@ _NO_TOKEN = "nothing more"  # noqa: S105 - a word of the output, no secret
 _NO_LINE = "the end of the output"
 
 
-def explain_text(expected: Text, actual: Text, policy: Policy) -> Match:
+def explain_text(pair: Pair) -> Match:
     """Tell where the most lenient rung of the profile stops."""
-    if policy.profile == "exact":
-        return _explain_bytes(expected, actual)
-    if policy.profile == "livecodebench":
-        return _explain_livecodebench(expected, actual)
-    if policy.order is not Order.EXACT and (pair := text_rungs.misplaced(expected, actual, policy)) is not None:
-        return _reject(IN_ANY_ORDER, _quote_or(pair[0], _NO_TOKEN), _quote_or(pair[1], _NO_TOKEN))
-    if policy.ignore_lines:
-        pairs = zip_longest(text_rungs.all_tokens(expected), text_rungs.all_tokens(actual))
-        before = count_tokens(expected.data, 0, expected.line_start)
-        return _first_token(pairs, before, "", policy) or _unexplained()
-    before = count_tokens(expected.data, expected.line_start, expected.start)
-    for number, first, second in _numbered_lines(expected, actual):
-        if first is None or second is None or not (first.strip() and second.strip()):
-            if first is None or second is None or first.strip() or second.strip():
-                return _reject(f"line {number}", _line_text(first), _line_text(second))
-        elif first != second:
-            pairs = zip_longest(split_tokens(first), split_tokens(second))
-            if (rejected := _first_token(pairs, before, f"line {number}, ", policy)) is not None:
-                return rejected
-        before = 0
-    return _unexplained()
+    if pair.policy.profile == "exact":
+        return _explain_bytes(pair.expected, pair.actual)
+    if pair.policy.profile == "livecodebench":
+        return _explain_livecodebench(pair)
+    if pair.policy.order is not Order.EXACT and (left := misplaced(pair)) is not None:
+        return _reject(IN_ANY_ORDER, _quote_or(left[0], _NO_TOKEN), _quote_or(left[1], _NO_TOKEN))
+    data, start, line_start = pair.expected.data, pair.expected.start, pair.expected.line_start
+    if pair.policy.ignore_lines and (difference := text_rungs.differing_tokens(pair)) is not None:
+        number, first, second = difference
+        position = f"token {count_tokens(data, 0, line_start) + number + 1}"
+        return _reject(position, _quote_or(first, _NO_TOKEN), _quote_or(second, _NO_TOKEN))
+    failure = pair.outcome.failure
+    if failure is None:
+        return _unexplained()
+    line = data.count(b"\n", 0, line_start) + failure.line + 1
+    if failure.token is None:
+        return _reject(f"line {line}", _line_text(failure.expected), _line_text(failure.actual))
+    before = 0 if failure.line else count_tokens(data, line_start, start)
+    position = f"line {line}, token {before + failure.token + 1}"
+    return _reject(position, _quote_or(failure.expected, _NO_TOKEN), _quote_or(failure.actual, _NO_TOKEN))
 
 
 def explain_value(expected: object, actual: object, policy: Policy) -> Match:
@@ -65,37 +63,13 @@ def _explain_bytes(expected: Text, actual: Text) -> Match:
     )
 
 
-def _explain_livecodebench(expected: Text, actual: Text) -> Match:
-    found = livecodebench_rungs.difference(expected, actual)
+def _explain_livecodebench(pair: Pair) -> Match:
+    found = livecodebench_rungs.difference(pair)
     if found is None:
         return _unexplained()
     number, first, second = found
     texts = [None if line is None else line.encode("utf-8", "surrogateescape") for line in (first, second)]
     return _reject(f"line {number}", _line_text(texts[0]), _line_text(texts[1]))
-
-
-def _numbered_lines(expected: Text, actual: Text) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """Pair the lines as leniently as the rungs may, numbered as they are in the expected output."""
-    number = expected.data.count(b"\n", 0, expected.line_start)
-    *_, (_, found) = text_rungs.lenient_lines(expected, actual)
-    forgiven = text_rungs.forgives_blank_lines(expected, actual)
-    for first in expected.lines():
-        number += 1
-        if not forgiven or first.strip():
-            yield number, first, next(found, None)
-    for second in found:
-        number += 1
-        yield number, None, second
-
-
-def _first_token(
-    pairs: Iterator[tuple[bytes | None, bytes | None]], before: int, line: str, policy: Policy
-) -> Match | None:
-    rule = text_rungs.token_rule(policy)
-    for number, (first, second) in enumerate(pairs, start=before + 1):
-        if first != second and (first is None or second is None or not rule(first, second)):
-            return _reject(f"{line}token {number}", _quote_or(first, _NO_TOKEN), _quote_or(second, _NO_TOKEN))
-    return None
 
 
 def _line_text(line: bytes | None) -> str:

@@ -1,26 +1,29 @@
 """The ladder: which rungs there are, which profile has which, and `compare`.
 
-`compare` and `compare_value` never raise, change nothing, and take linear time (sorting aside, where a policy asks for any
-order). Rungs stand from strict to lenient in one tuple each; a profile is a selection of it by name; the Match
+`compare` and `compare_value` never raise, change nothing, and take linear time (sorting aside, where a policy asks for
+any order). Rungs stand from strict to lenient in one tuple each; a profile is a selection of it by name; the Match
 names the first rung that accepts. A rejection tells the first place that even the most lenient rung of the profile
 refuses, so that what the profile forgives is never given as the reason.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from evaluator.comparison import explanations, literals, livecodebench_rungs, text_rungs, value_rungs
-from evaluator.comparison.texts import Text, prepare
+from evaluator.comparison.pairs import make_pair
 from evaluator.model import Match, Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A rule by its name. `accepts` answers True, False, or None where the rule doesn't apply."""
+    """A rule by its name. `accepts` answers True, False, or None where the rule doesn't apply.
+
+    It takes a `Pair` of outputs, or an expected value, an actual one and the policy.
+    """
 
     name: str
-    accepts: Callable[[Any, Any, Policy], bool | None]
+    accepts: Callable[..., bool | None]
     profiles: tuple[str, ...] = ("microcoder",)
 
 
@@ -55,11 +58,11 @@ VALUE_RUNGS: Final = (
 
 def compare(expected: str, actual: bytes, policy: Policy) -> Match:
     """Compare what a program wrote to standard output with what was expected."""
-    texts: tuple[Text, Text] = prepare(expected.encode("utf-8", "surrogatepass"), actual)
+    pair = make_pair(expected, actual, policy)
     for rung in TEXT_RUNGS:
-        if policy.profile in rung.profiles and rung.accepts(*texts, policy):
+        if policy.profile in rung.profiles and rung.accepts(pair):
             return Match(matched=True, rung=rung.name)
-    return explanations.explain_text(*texts, policy)
+    return explanations.explain_text(pair)
 
 
 def compare_value(expected: str, actual: object, policy: Policy) -> Match:

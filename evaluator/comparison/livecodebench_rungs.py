@@ -2,8 +2,8 @@
 
 For standard output: strip the whole text, split it at line feeds, strip each line; as many lines; each line the same
 text, or all tokens of both read by `decimal.Decimal` and equal. For values (`value_rungs.python_equal`): an outermost
-tuple is a list, then `==` as in Python. "Strip" and "token" mean Python's Unicode whitespace. Where LiveCodeBench's comparison raises (a signalling NaN,
-integers of more than 50 000 digits) it doesn't accept, and neither do we.
+tuple is a list, then `==` as in Python. "Strip" and "token" mean Python's Unicode whitespace. Where LiveCodeBench's
+comparison raises (a signalling NaN, integers of more than 50 000 digits) it doesn't accept, and neither do we.
 """
 
 import re
@@ -11,33 +11,34 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 
+from evaluator.comparison.pairs import Pair
 from evaluator.comparison.texts import Text
-from evaluator.model import Policy
 
 _PIECE = 1 << 20
+_TOKEN = re.compile(r"\S+")
 _VISIBLE = re.compile(rb"[!-~]")
 
 
-def stripped_lines(expected: Text, actual: Text, policy: Policy) -> bool:
+def stripped_lines(pair: Pair) -> bool:
     """Accept the same lines, whitespace around them aside. Would wrongly accept: what `trailing_whitespace` would, and
     drawings whose leading spaces matter.
     """
-    return all(first == second for first, second in _line_pairs(expected, actual))
+    return all(first == second for first, second in _line_pairs(pair))
 
 
-def decimal_lines(expected: Text, actual: Text, policy: Policy) -> bool:
+def decimal_lines(pair: Pair) -> bool:
     """Accept lines whose tokens are all decimals of equal value.
 
     Would wrongly accept: `1_000` for 1000, digits of any script, `01` for the word `1`. Wrongly rejects: rounding
     noise, and other inner whitespace in a line that holds a word.
     """
-    return difference(expected, actual) is None
+    return difference(pair) is None
 
 
-def difference(expected: Text, actual: Text) -> tuple[int, str | None, str | None] | None:
+def difference(pair: Pair) -> tuple[int, str | None, str | None] | None:
     """Return the first pair of lines that LiveCodeBench tells apart, and the number of that line."""
-    start = expected.data.count(b"\n", 0, _start(expected)) + 1
-    for number, (first, second) in enumerate(_line_pairs(expected, actual), start):
+    start = pair.expected.data.count(b"\n", 0, _start(pair.expected)) + 1
+    for number, (first, second) in enumerate(_line_pairs(pair), start):
         if first == second:
             continue
         if first is None or second is None or not _decimals_equal(first, second):
@@ -45,10 +46,10 @@ def difference(expected: Text, actual: Text) -> tuple[int, str | None, str | Non
     return None
 
 
-def _line_pairs(expected: Text, actual: Text) -> Iterator[tuple[str | None, str | None]]:
-    start = _start(expected)
-    first = expected.data[start:].decode("utf-8", "surrogateescape").rstrip()
-    second = actual.data[start:].decode("utf-8", "surrogateescape").rstrip()
+def _line_pairs(pair: Pair) -> Iterator[tuple[str | None, str | None]]:
+    start = _start(pair.expected)
+    first = pair.expected.data[start:].decode("utf-8", "surrogateescape").rstrip()
+    second = pair.actual.data[start:].decode("utf-8", "surrogateescape").rstrip()
     if not start:
         first, second = first.lstrip(), second.lstrip()
     return zip_longest(_lines(first), _lines(second))
@@ -70,14 +71,20 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _decimals_equal(expected: str, actual: str) -> bool:
-    # The lengths first, as lists compare: a signalling NaN raises only in a comparison that is really made.
-    for first, second in zip_longest(actual.split(), expected.split()):
-        if first is None or second is None:
+    """Say whether all tokens are decimals and equal in pairs. Looks first at tokens of different text: they decide."""
+    for first, second in zip_longest(_tokens(expected), _tokens(actual)):
+        if first != second and (first is None or second is None or not _decimal_equal(first, second)):
             return False
-        one, other = _decimal(first), _decimal(second)
-        if one is None or other is None or one.is_nan() or other.is_nan() or one != other:
-            return False
-    return True
+    return all(_decimal_equal(token, token) for token in _tokens(expected))
+
+
+def _tokens(line: str) -> Iterator[str]:
+    return iter(line.split()) if len(line) <= _PIECE else (match[0] for match in _TOKEN.finditer(line))
+
+
+def _decimal_equal(expected: str, actual: str) -> bool:
+    first, second = _decimal(expected), _decimal(actual)
+    return first is not None and second is not None and not (first.is_nan() or second.is_nan()) and first == second
 
 
 def _decimal(token: str) -> Decimal | None:

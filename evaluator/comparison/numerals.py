@@ -11,8 +11,8 @@
 | `１２` (not ASCII)  | a word                                                                                        |
 | `NAN` `INF`        | a word                                                                                        |
 
-Values are compared as digits and an exponent, never expanded and never converted to a Python integer, so that tokens of
-any length and any exponent cost one pass over their characters.
+Values are compared as digits and an exponent, never expanded and never converted to a Python integer, so that no length
+and no exponent costs more than a pass over the characters. A token of more than 100 000 characters is a word.
 """
 
 import math
@@ -29,6 +29,7 @@ _SPECIALS = {
     b"-inf": "-inf", b"-Inf": "-inf", b"-Infinity": "-inf", b"-infinity": "-inf",
 }  # fmt: skip
 _EXPONENT_DIGITS = 15
+_MAXIMUM_LENGTH = 100_000
 _CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -68,7 +69,7 @@ def same_number(expected: bytes, actual: bytes) -> bool:
 
 def exact_value(token: bytes) -> tuple[bytes, bytes, int] | None:
     """Return sign, significant digits and exponent of a number, or None for a word."""
-    match = _NUMBER.fullmatch(token)
+    match = _match(token)
     if match is None:
         return None
     sign, whole, _, fraction, exponent_sign, exponent_digits = match.groups(b"")
@@ -83,6 +84,10 @@ def exact_value(token: bytes) -> tuple[bytes, bytes, int] | None:
     return (b"-" if sign == b"-" else b""), significant, exponent
 
 
+def _match(token: bytes) -> re.Match[bytes] | None:
+    return _NUMBER.fullmatch(token) if len(token) <= _MAXIMUM_LENGTH else None
+
+
 def same_special(expected: bytes, actual: bytes) -> bool:
     """Say whether both tokens spell not-a-number, or the same infinity."""
     special = _SPECIALS.get(expected)
@@ -91,8 +96,8 @@ def same_special(expected: bytes, actual: bytes) -> bool:
 
 def close_number(expected: bytes, actual: bytes, tolerance: Tolerance) -> bool:
     """Say whether both tokens are finite numbers within the tolerance."""
-    match = _NUMBER.fullmatch(expected)
-    if match is None or _NUMBER.fullmatch(actual) is None:
+    match = _match(expected)
+    if match is None or _match(actual) is None:
         return False
     if not tolerance.everywhere and match[3] is None and match[6] is None:
         return False

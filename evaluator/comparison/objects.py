@@ -23,6 +23,7 @@ _PAIR_BUDGET = 2_000_000
 _INTEGERS: Final = (int, GiantInteger)
 _NUMBERS: Final = (int, float, bool, complex, GiantInteger)
 _SEQUENCES: Final = (list, tuple)
+_PLAIN: Final = {int, str}
 _SETS: Final = (set, frozenset)
 
 
@@ -127,10 +128,16 @@ class _Walk:
             innermost = relation.order is Order.TOKENS and _is_innermost(expected)
             if relation.order is Order.ANY or innermost or (relation.order is Order.LINES and outermost):
                 return self._pair_any_order(expected, actual)
+        if (
+            set(map(type, expected)) <= _PLAIN
+            and set(map(type, expected)) == set(map(type, actual))
+            and expected == actual
+        ):
+            return True
         return _pair_in_order(expected, actual)
 
     def _pair_any_order(self, expected: Any, actual: Any) -> bool | _Pairs:
-        missing, extra = leftover(expected, actual, self._key)
+        missing, extra = leftover(*_without_same_places(expected, actual), self._key)
         if len(missing) != len(extra):
             first = missing[0] if missing and len(missing) > len(extra) else NOTHING
             second = extra[0] if first is NOTHING else NOTHING
@@ -207,6 +214,20 @@ def _pair_in_order(expected: Any, actual: Any) -> _Pairs:
     first = expected[shorter] if len(expected) > shorter else NOTHING
     second = actual[shorter] if len(actual) > shorter else NOTHING
     return chain(pairs, [(shorter, first, second)])
+
+
+def _without_same_places(expected: Any, actual: Any) -> tuple[list[Any], list[Any]]:
+    """Drop scalars that stand in the same place on both sides: partners already, whatever the order."""
+    shorter = min(len(expected), len(actual))
+    pairs = [
+        (first, second)
+        for first, second in zip(expected, actual, strict=False)
+        if type(first) is not type(second) or type(first) not in (int, str) or first != second
+    ]
+    return (
+        [first for first, _ in pairs] + list(expected[shorter:]),
+        [second for _, second in pairs] + list(actual[shorter:]),
+    )
 
 
 def _pair_keys(expected: dict[Any, Any], actual: dict[Any, Any], relation: Relation) -> _Pairs:

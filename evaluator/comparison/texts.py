@@ -11,16 +11,15 @@ so that memory stays bounded by the outputs' own size.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 _PIECE = 1 << 20
 _WINDOW = 1 << 16
-_SPACE = re.compile(rb"[ \t\n\r\v\f]")
-_BLANK_LINE = re.compile(rb"\n[ \t\r\v\f]*+\n")
 _BLANK_FIRST_LINE = re.compile(rb"[ \t\r\v\f]*+\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """One of the two outputs. What lies before `start` is the same in both; `line_start` begins the line of `start`."""
 
@@ -38,17 +37,19 @@ class Text:
         """Yield the lines from `line_start` on: the first one is complete."""
         return _split(self.data, self.line_start, self.end)
 
+    def tokens(self) -> Iterator[bytes]:
+        """Yield every token from `line_start` on."""
+        return split_tokens(self.data[self.line_start : self.end])
+
+    @cached_property
     def has_blank_line(self) -> bool:
-        """Say whether a blank line stands anywhere, the end included (a last line feed alone isn't one)."""
-        return self.starts_blank() or _BLANK_LINE.search(self.data) is not None
+        """Whether a blank line stands anywhere, the end included (a last line feed alone isn't one)."""
+        return self.starts_blank or b"\n\n" in self.data.translate(None, b" \t\r\v\f")
 
+    @cached_property
     def starts_blank(self) -> bool:
-        """Say whether the first line is blank and another one follows."""
+        """Whether the first line is blank and another one follows."""
         return _BLANK_FIRST_LINE.match(self.data, 0, self.end) is not None
-
-    def stripped(self) -> bytes:
-        """Return the whole text without the whitespace around it."""
-        return self.data.strip()
 
 
 def prepare(expected: bytes, actual: bytes) -> tuple[Text, Text]:
@@ -72,21 +73,29 @@ def split_tokens(line: bytes) -> Iterator[bytes]:
     """Yield the tokens of a line."""
     if len(line) <= _PIECE:
         return iter(line.split())
-    return chain.from_iterable(piece.split() for piece in _pieces(line))
+    return chain.from_iterable(map(bytes.split, _token_pieces(line, 0, len(line))))
 
 
 def count_tokens(data: bytes, start: int, end: int) -> int:
     """Count the tokens of a slice without holding them all."""
-    return sum(len(piece.split()) for piece in _pieces(data[start:end]))
+    return sum(len(piece.split()) for piece in _token_pieces(data, start, end))
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        space = _SPACE.search(data, start + _PIECE)
-        stop = space.end() if space is not None else len(data)
-        yield data[start:stop]
-        start = stop
+def _token_pieces(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    """Cut between tokens. A piece that is a single token is looked at again with twice the length."""
+    size = _PIECE
+    while start < end:
+        piece = data[start : min(start + size, end)]
+        if start + size < end:
+            parts = piece.rsplit(None, 1)
+            if len(parts) < 2 and not piece[:1].isspace():
+                size *= 2
+                continue
+            if not piece[-1:].isspace():
+                piece = piece[: len(piece) - len(parts[-1])]
+        yield piece
+        start += len(piece)
+        size = _PIECE
 
 
 def _split(data: bytes, start: int, end: int) -> Iterator[bytes]:

@@ -17,23 +17,25 @@ def leftover(
 
     Keys must be sortable. Every item has at most one partner.
     """
-    one = sorted((key(item), place) for place, item in enumerate(expected))
-    other = sorted((key(item), place) for place, item in enumerate(actual))
+    first_keys, second_keys = list(map(key, expected)), list(map(key, actual))
+    one = sorted(range(len(expected)), key=first_keys.__getitem__)
+    other = sorted(range(len(actual)), key=second_keys.__getitem__)
     missing: list[Item] = []
     extra: list[Item] = []
     first = second = 0
     while first < len(one) and second < len(other):
-        if one[first][0] == other[second][0]:
+        first_key, second_key = first_keys[one[first]], second_keys[other[second]]
+        if first_key == second_key:
             first += 1
             second += 1
-        elif one[first][0] < other[second][0]:
-            missing.append(expected[one[first][1]])
+        elif first_key < second_key:
+            missing.append(expected[one[first]])
             first += 1
         else:
-            extra.append(actual[other[second][1]])
+            extra.append(actual[other[second]])
             second += 1
-    missing.extend(expected[place] for _, place in one[first:])
-    extra.extend(actual[place] for _, place in other[second:])
+    missing.extend(expected[place] for place in one[first:])
+    extra.extend(actual[place] for place in other[second:])
     return missing, extra
 
 
