@@ -127,7 +127,7 @@ def build_command(descriptor: int) -> list[str]:
     return [
         find_bwrap(), *isolation, "--as-pid-1", "--new-session", "--hostname", "box",
         "--clearenv", *environment, *mount_arguments(),
-        "--proc", "/proc", "--dev", "/dev",
+        "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev",
         "--size", str(SCRATCH_BYTES), "--perms", "0777", "--tmpfs", "/w",
         "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/w",
         "--", find_python(), "-s", "-P", "-B", "-c", boot, str(descriptor),

@@ -322,9 +322,7 @@ def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     """Add what came on the private descriptor."""
     if mode == "function":
         return _replace(run, value=extra or None)
-    outcome, text = "ended", ""
-    if extra:
-        outcome, text = json.loads(extra)
+    outcome, text = json.loads(extra) if extra else ("ended", "")
     stderr = run.stderr + text.encode("utf-8", "surrogatepass")
     return _replace(run, failure=None if outcome == "passed" else outcome, stderr=stderr)
 

@@ -14,6 +14,7 @@ import gc
 import json
 import mmap
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ def serve(control: socket.socket) -> Work:
     """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
     if os.getpid() != 1:
         raise SystemExit("the runner must be pid 1 of its own process namespace")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only signal that Python would let through to process 1
     confine.set_dumpable(False)
     confine.set_thread_stacks()
     confine.install_filter()
@@ -96,7 +98,7 @@ class Runner:
         self.limits = order["limits"]
         self.descriptors = descriptors
         self.started = started
-        self.ends: tuple[socket.socket, ...] = ()
+        self.ends: tuple[int, ...] = ()  # numbers, not objects: an object would close its number when it is collected
 
     def perform(self) -> Work | None:
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
@@ -111,7 +113,7 @@ class Runner:
                 return self.child(prepare, len(children))
             children.append(pid)
         for end in self.ends:
-            end.close()  # or the tester would never learn that the program has ended
+            os.close(end)  # or the tester would never learn that the program has ended
         observer.wait(children[0])
         facts = observer.sweep()
         facts.children = children
@@ -146,7 +148,7 @@ class Runner:
             return [self.compile]
         mode = self.order["mode"]
         if mode == "assertion":
-            self.ends = socket.socketpair()
+            self.ends = tuple(end.detach() for end in socket.socketpair())
             return [self.tester, self.assertion_program]
         return [{"script": self.script, "function": self.function, "command": self.command}[mode]]
 
@@ -154,6 +156,7 @@ class Runner:
         """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
         try:
             os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             confine.set_dumpable(True)
             self.resist_nothing()
             confine.apply_limits(self.slot, self.limits)
@@ -212,13 +215,14 @@ class Runner:
 
     def tester(self) -> Work:
         _, stdin, _, _, test, report = self.descriptors
-        line = self.ends[0].fileno()
-        line, test, report = self.enter(stdin, report, report, (line, test, report), offset=1, dumpable=False)
+        line = self.ends[0]
+        sink = os.open("/dev/null", os.O_WRONLY)  # what the test code prints isn't a report
+        line, test, report = self.enter(stdin, sink, sink, (line, test, report), offset=1, dumpable=False)
         return self.ready(assertion.run_tester, line, test, report, self.order["entry_point"])
 
     def assertion_program(self) -> Work:
         artifact, stdin, stdout, stderr, _, _ = self.descriptors
-        artifact, line = self.enter(stdin, stdout, stderr, (artifact, self.ends[1].fileno()))
+        artifact, line = self.enter(stdin, stdout, stderr, (artifact, self.ends[1]))
         return self.ready(assertion.run_program, artifact, self.order["prelude"], line)
 
     def ready(self, function: Callable[..., Any], *arguments: object) -> Work:
