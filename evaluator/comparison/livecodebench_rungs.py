@@ -12,10 +12,9 @@ from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 
 from evaluator.comparison.pairs import Pair
-from evaluator.comparison.texts import Text
+from evaluator.comparison.texts import Text, split_tokens
 
 _PIECE = 1 << 20
-_TOKEN = re.compile(r"\S+")
 _VISIBLE = re.compile(rb"[!-~]")
 
 
@@ -72,14 +71,10 @@ def _lines(text: str) -> Iterator[str]:
 
 def _decimals_equal(expected: str, actual: str) -> bool:
     """Say whether all tokens are decimals and equal in pairs. Looks first at tokens of different text: they decide."""
-    for first, second in zip_longest(_tokens(expected), _tokens(actual)):
+    for first, second in zip_longest(split_tokens(expected), split_tokens(actual)):
         if first != second and (first is None or second is None or not _decimal_equal(first, second)):
             return False
-    return all(_decimal_equal(token, token) for token in _tokens(expected))
-
-
-def _tokens(line: str) -> Iterator[str]:
-    return iter(line.split()) if len(line) <= _PIECE else (match[0] for match in _TOKEN.finditer(line))
+    return all(_decimal_equal(token, token) for token in split_tokens(expected))
 
 
 def _decimal_equal(expected: str, actual: str) -> bool:

@@ -122,14 +122,13 @@ def close_value(expected: float, actual: float, tolerance: Tolerance) -> bool:
 
 def _close_floats(expected: float, actual: float, tolerance: Tolerance) -> bool | None:
     """Decide by floats where they can: None when rounding could change the answer, or a number overflowed."""
-    if not math.isfinite(expected) or not math.isfinite(actual):
-        return None
+    size = abs(expected)
     difference = abs(expected - actual)
-    bound = max(tolerance.absolute, tolerance.relative * abs(expected))
-    noise = 1e-15 * (abs(expected) + abs(actual)) + 1e-9 * bound
-    if difference + noise < bound:
+    bound = max(tolerance.absolute, tolerance.relative * size)
+    noise = 2e-15 * (size + difference) + 1e-9 * bound
+    if difference + noise < bound < math.inf:
         return True
-    return None if difference - noise <= bound else False
+    return False if math.inf > difference > bound + noise else None
 
 
 def _close_decimals(expected: str, actual: str, tolerance: Tolerance) -> bool:

@@ -57,8 +57,10 @@ class _Matcher:
             return next(iter(first)), None
         if first.total() < second.total():
             return None, next(iter(second))
-        if first.total() > 1:
-            first, second = _uncommon_keys(first, second, key)
+        if first.total() == 1:
+            one, other = next(iter(first)), next(iter(second))
+            return None if agree(one, other) else (one, other)
+        first, second = _uncommon_keys(first, second, key)
         missing, extra = sorted(first.elements(), key=_by_number), sorted(second.elements(), key=_by_number)
         return unpaired(missing, extra, agree, MAXIMUM_PAIRS)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from itertools import chain, dropwhile, filterfalse, zip_longest
+from itertools import chain, dropwhile, zip_longest
 
 from evaluator.comparison.numerals import (
     TEXT_TOLERANCE,
@@ -18,7 +18,7 @@ from evaluator.comparison.numerals import (
     same_special,
     tolerance_of,
 )
-from evaluator.comparison.texts import Text, prepare, split_tokens
+from evaluator.comparison.texts import Text, prepare, split_tokens, tidy
 from evaluator.model import Policy
 
 _SPELLINGS = {b"true": b"True", b"false": b"False", b"null": b"None"}
@@ -68,6 +68,7 @@ class Pair:
     expected: Text
     actual: Text
     policy: Policy
+    same_bytes: bool
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -87,7 +88,10 @@ class Pair:
 
 def make_pair(expected: str, actual: bytes, policy: Policy) -> Pair:
     """Prepare two outputs for the rungs."""
-    return Pair(*prepare(expected.encode("utf-8", "surrogatepass"), actual), policy)
+    wanted = expected.encode("utf-8", "surrogatepass")
+    if wanted == actual or policy.profile == "exact":
+        return Pair(*prepare(wanted, actual), policy, wanted == actual)
+    return Pair(*prepare(tidy(wanted), tidy(actual)), policy, same_bytes=False)
 
 
 class _Walk:
@@ -102,11 +106,11 @@ class _Walk:
     def walk(self) -> Outcome:
         expected, actual = self.pair.expected.lines(), self.pair.actual.lines()
         for number, (first, second) in enumerate(zip_longest(expected, actual)):
-            if first == second:
+            if first == second or (first is not None and second is not None and first.rstrip() == second.rstrip()):
                 continue
-            if _is_blank(first) is not _is_blank(second):
+            if not first or not second or first.isspace() or second.isspace():
                 return self._outcome(self._walk_on(number, _prepend(first, expected), _prepend(second, actual)))
-            if (failure := self._compare_lines(number, first, second)) is not None:
+            if (failure := self._compare_tokens(number, first, second)) is not None:
                 return self._outcome(failure)
         return self._outcome(None)
 
@@ -117,33 +121,36 @@ class _Walk:
         """
         numbered: Iterator[tuple[int, bytes]] = enumerate(expected, number)
         if self.pair.forgives_blank_lines:
-            numbered = filter(lambda line: not _is_blank(line[1]), numbered)
-            actual = filterfalse(_is_blank, actual)
+            numbered = filter(lambda line: line[1].strip(), numbered)
+            actual = filter(bytes.strip, actual)
         elif not number and not self.pair.expected.start and not self.pair.expected.starts_blank:
             actual = dropwhile(_is_blank, actual)
         self.blank_lines = True
         for line, second in zip_longest(numbered, actual):
             number, first = line if line is not None else (number + 1, None)
-            if first != second and (failure := self._compare_lines(number, first, second)) is not None:
+            if first == second or (first is not None and second is not None and first.rstrip() == second.rstrip()):
+                continue
+            if first is None or second is None or _is_blank(first) or _is_blank(second):
+                return Failure(number, None, first, second)
+            if (failure := self._compare_tokens(number, first, second)) is not None:
                 return failure
         return None
 
     def _outcome(self, failure: Failure | None) -> Outcome:
         return Outcome(self.need, self.blank_lines, failure)
 
-    def _compare_lines(self, number: int, expected: bytes | None, actual: bytes | None) -> Failure | None:
-        if expected is None or actual is None or _is_blank(expected) or _is_blank(actual):
-            return None if _is_blank(expected) and _is_blank(actual) else Failure(number, None, expected, actual)
-        if expected.rstrip() == actual.rstrip():
-            return None
-        self.need = max(self.need, Need.TOKENS)
+    def _compare_tokens(self, number: int, expected: bytes, actual: bytes) -> Failure | None:
+        """Compare two lines that differ in more than trailing whitespace, neither of them blank."""
+        if self.need < Need.TOKENS:
+            self.need = Need.TOKENS
         for place, (first, second) in enumerate(zip_longest(split_tokens(expected), split_tokens(actual))):
             if first == second:
                 continue
             need = None if first is None or second is None else self._needed(first, second)
             if need is None:
                 return Failure(number, place, first, second)
-            self.need = max(self.need, need)
+            if need > self.need:
+                self.need = need
         return None
 
     def _needed(self, expected: bytes, actual: bytes) -> Need | None:
@@ -154,8 +161,8 @@ class _Walk:
         return next((need for need, rule in self.rules.items() if rule(expected, actual)), None)
 
 
-def _is_blank(line: bytes | None) -> bool:
-    return line is None or not line or line.isspace()
+def _is_blank(line: bytes) -> bool:
+    return not line or line.isspace()
 
 
 def _prepend(line: bytes | None, lines: Iterator[bytes]) -> Iterator[bytes]:

@@ -59,7 +59,7 @@ def _write(value: Any, depth: int) -> str:
         return "…"
     left, right = "[]" if kind is list else "()" if kind is tuple else "{}"
     pieces = []
-    for number, item in enumerate(value):
+    for number, item in enumerate(value if kind in (list, tuple, dict) else sorted(value, key=_by_text)):
         if number == _ITEMS:
             pieces.append(f"… {len(value)} items")
             break
@@ -68,6 +68,10 @@ def _write(value: Any, depth: int) -> str:
     if kind is tuple and len(value) == 1:
         pieces.append("")
     return left + ", ".join(pieces).rstrip(" ") + right if value or kind in (list, tuple, dict) else "set()"
+
+
+def _by_text(item: object) -> str:
+    return _write(item, _DEPTH)
 
 
 def _write_other(value: object) -> str:
