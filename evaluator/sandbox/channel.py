@@ -58,7 +58,7 @@ def reopen(descriptor: int) -> int:
 
 
 def read_output(descriptor: int, limit: int, *, end: bool = False) -> bytes:
-    """What the program wrote, `limit` bytes at most (the last ones, if `end`): it may stretch its output to any size."""
+    """What the program wrote, `limit` bytes at most (the last, if `end`): it may stretch its output to any size."""
     written = os.fstat(descriptor).st_size
     offset = max(0, written - limit) if end else 0
     size = offset + min(written, limit)
@@ -322,7 +322,9 @@ def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     """Add what came on the private descriptor."""
     if mode == "function":
         return _replace(run, value=extra or None)
-    outcome, text = json.loads(extra) if extra else ("ended", "")
+    outcome, text = "ended", ""
+    with contextlib.suppress(ValueError):  # nothing, or not all of it: the tester was ended
+        outcome, text = json.loads(extra)
     stderr = run.stderr + text.encode("utf-8", "surrogatepass")
     return _replace(run, failure=None if outcome == "passed" else outcome, stderr=stderr)
 

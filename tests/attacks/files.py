@@ -12,7 +12,7 @@ for path in sys.stdin.read().splitlines():
                 print(f"BREACH: {path} can be read: {file.read(20)!r}")
     except OSError:
         pass
-OURS = {"evaluator", "service", "microcoder", "microcoder_client", "judge.py", "channel.py", "bubblewrap.py", ".git"}
+OURS = {"evaluator", "microcoder", "microcoder_client", "judge.py", "bubblewrap.py", ".git"}
 for folder, folders, files in os.walk("/"):
     if folder == "/":
         folders.remove("proc")

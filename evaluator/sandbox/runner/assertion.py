@@ -13,6 +13,7 @@ in the middle of a call, asks back: ["callback", number, args].
 import builtins
 import io
 import os
+import select
 import struct
 import sys
 import traceback
@@ -47,6 +48,10 @@ class Line:
     def send(self, tree: values.Tree) -> None:
         data = values.dump(tree)
         launch.write_all(self.descriptor, struct.pack("<Q", len(data)) + data)
+
+    def wait(self) -> None:
+        """Until the other end speaks or hangs up."""
+        select.select([self.descriptor], [], [])
 
     def receive(self) -> values.Tree:
         (size,) = struct.unpack("<Q", self.read(8))
@@ -311,7 +316,10 @@ class Servant:
             return str(self.objects[target])
         if name == "__bool__":
             return bool(self.objects[target])
-        return getattr(self.objects[target], name)(*arguments)
+        method = getattr(self.objects[target], name, None)
+        if method is None:  # as the operator would say; `list` asks for a length that needn't be there
+            raise TypeError(f"{type(self.objects[target]).__name__!r} object has no {name}")
+        return method(*arguments)
 
     def attribute(self, target: int, name: str) -> Any:
         return getattr(self.objects[target], name)
@@ -362,10 +370,12 @@ def remember(error: BaseException) -> None:
 
 def run_program(artifact: int, prelude: bool, conversation: int) -> NoReturn:
     """Body of the program's process: load it, then answer."""
+    line = Line(conversation)
+    line.wait()  # from here on the tester is closed to this process, even where both have one uid
     module, code, source = launch.load_program(artifact, "program", prelude)
     try:
         exec(code, module.__dict__)
     except BaseException as error:
         launch.finish(launch.report(error, source) or 1)
-    Servant(Line(conversation), module).serve()
+    Servant(line, module).serve()
     launch.finish(0)

@@ -117,9 +117,9 @@ class Runner:
         observer.wait(children[0])
         facts = observer.sweep()
         facts.children = children
-        if facts.limit is None and any(os.WIFSIGNALED(status) for status in facts.statuses.values()):
-            if watch.count_oom_kills() > self.slot.oom_kills:
-                facts.limit = "memory"
+        signalled = any(os.WIFSIGNALED(status) for status in facts.statuses.values())
+        if facts.limit is None and signalled and watch.count_oom_kills() > self.slot.oom_kills:
+            facts.limit = "memory"
         if facts.limit is not None:
             self.slot.oom_kills = watch.count_oom_kills()
         self.slot.succeeded = facts.limit is None and facts.statuses.get(children[-1], 0) == 0
