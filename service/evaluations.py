@@ -58,8 +58,8 @@ class Evaluations:
         """Prepare the connections; none is opened yet."""
         self._settings = settings
         self._keys = Keys(settings.queue)
-        self._redis = _connect(settings, settings.redis_connections)
-        self._reader = _connect(settings, 2)
+        self._redis = _connect(settings, settings.redis_connections, retries=2)
+        self._reader = _connect(settings, 2, retries=0)  # a broken connection is to be noticed
         retry = Retry(ConstantBackoff(0.05), 2)
         self._blocking = redis.Redis.from_url(settings.redis, socket_timeout=5, socket_connect_timeout=2, retry=retry)
         self._turns = TurnQueue(self._blocking, settings.queue, settings.failure_ttl_seconds)
@@ -68,6 +68,7 @@ class Evaluations:
         self._living = self._redis.register_script(LIVING)
         self.suites = SuiteStore(self._redis, self._keys, settings.suite_budget_bytes)
         self._bells: dict[str, set[asyncio.Event]] = {}
+        self._closing = False
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -76,9 +77,10 @@ class Evaluations:
         try:
             yield
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            self._closing = True
+            while not task.done():  # redis-py 8 now and then swallows a cancellation while it connects
+                task.cancel()
+                await asyncio.wait({task}, timeout=0.2)
             await self._redis.aclose()
             await self._reader.aclose()
             self._blocking.close()
@@ -194,9 +196,9 @@ class Evaluations:
                 del self._bells[id]
 
     async def _ring(self) -> None:
-        """Read the stream of finished evaluations for ever. After a broken connection, wake everybody to look again."""
+        """Read the stream of finished evaluations. After a broken connection, wake everybody to look again."""
         stream, last = self._keys.of("events"), b""
-        while True:
+        while not self._closing:
             try:
                 if not last:
                     newest = await self._reader.xrevrange(stream, count=1)
@@ -228,7 +230,7 @@ def _judgements(total: int, judged: dict[bytes, bytes], tests: dict[bytes, bytes
     return ", ".join(shown)
 
 
-def _connect(settings: Settings, connections: int) -> Any:
+def _connect(settings: Settings, connections: int, retries: int) -> Any:
     """An asyncio client whose callers wait for a free connection (redis-py's default is to fail beyond 100)."""
     pool = redis.asyncio.BlockingConnectionPool.from_url(
         settings.redis,
@@ -237,6 +239,6 @@ def _connect(settings: Settings, connections: int) -> Any:
         protocol=2,
         socket_timeout=5,
         socket_connect_timeout=2,
-        retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), 2),
+        retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), retries),
     )
     return redis.asyncio.Redis(connection_pool=pool)

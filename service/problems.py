@@ -80,8 +80,8 @@ def malformed(body: bytes, fallback: str) -> Problem:
         where = "it is nested too deeply"
     else:
         where = fallback.removeprefix("Invalid JSON: ")
-        if "surrogate" in where:
-            where += " (no text in UTF-8 can hold half a surrogate pair: replace it)"
+        if "surrogate" in where or "hex escape" in where:
+            where += ": half a surrogate pair isn't text, replace it"
     return Problem(400, "malformed-json", f"The body isn't JSON: {where}. Mend it and send it again.")
 
 
@@ -102,7 +102,7 @@ def plain(status: int, request: Request, headers: Mapping[str, str] | None = Non
     if status == 404:
         return Problem(404, "no-such-route", f"There is nothing at {path}: see /openapi.json for what there is.")
     if status == 405:
-        allowed = (headers or {}).get("allow", "another method")
+        allowed = (headers or {}).get("Allow", "another method")
         detail = f"{request.method} isn't possible on {path}: use {allowed}."
         return Problem(405, "method-not-allowed", detail, headers=headers)
     return Problem(status, "refused", f"{HTTPStatus(status).phrase}.", headers=headers)
