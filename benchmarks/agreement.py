@@ -253,7 +253,8 @@ def _measure_all(
             task = progress.add_task(path.name, total=size)
             tallies[path.name] = measure(path, referee, plan, lambda count, task=task: progress.advance(task, count))
             if not console.is_terminal:
-                console.print(f"{path.name}: {tallies[path.name].agreed} of {size} agree", highlight=False)
+                tally = tallies[path.name]
+                console.print(f"{path.name}: {tally.agreed} of {tally.programs} agree", highlight=False)
     return tallies
 
 

@@ -152,7 +152,7 @@ def _read_triple(record: dict[str, Any]) -> Problem:
         tests=_tests(kind, record["tests"]),
         submissions=_submissions(record["id"], record["submissions"], "code"),
         entry_point=f"{record['fn_class']}.{function}" if function and record.get("fn_class") else function,
-        prelude=Prelude.CONTEST if record.get("needs_lcb_prelude") else Prelude.AUTO,
+        prelude=Prelude.CONTEST if record.get("needs_lcb_prelude") else Prelude.NONE,
         limits=Limits(cpu_seconds=seconds, wall_seconds=_WALL * seconds),
         policy=policy,
         skip=skip,

@@ -64,7 +64,7 @@ def test_a_triple_is_read_with_its_limits_on_processor_and_wall(tmp_path):
     problem = read_one(tmp_path, TRIPLE)
     assert problem.limits == Limits(cpu_seconds=2.0, wall_seconds=8.0)
     assert problem.entry_point is None
-    assert problem.prelude is Prelude.AUTO
+    assert problem.prelude is Prelude.NONE
     assert [item.id for item in problem.submissions] == ["set/1#0", "set/1#1", "set/1#2"]
     assert [item.is_answer for item in problem.submissions] == [False, False, True]
 
