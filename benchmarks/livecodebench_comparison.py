@@ -64,12 +64,12 @@ Pair = tuple[str, str, Any]
 SPACES = [" ", "  ", "\t", "\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u2003"]
 SPACES += ["\u2028", "\u3000", "\u200b", "\ufeff", "\x00"]
 WORDS = (
-    "YES NO Yes No yes -1 Impossible True False None abc # ..# é 日本 (1) [1, 2] nan NaN -nan sNaN snan12 NaN5".split()
+    ["YES", "NO", "Yes", "No", "yes", "-1", "Impossible", "True", "False", "None", "abc", "#", "..#", "é", "日本", "(1)", "[1,", "2]", "nan", "NaN", "-nan", "sNaN", "snan12", "NaN5"]
 )
 WORDS += (
-    "inf -inf Infinity infinite 1_000 _1 1_ 1__0 0x10 1e3 1E3 1e+3 1. .5 . - + e5 1e --1 +1 01 007 -0 0.0 1.0".split()
+    ["inf", "-inf", "Infinity", "infinite", "1_000", "_1", "1_", "1__0", "0x10", "1e3", "1E3", "1e+3", "1.", ".5", ".", "-", "+", "e5", "1e", "--1", "+1", "01", "007", "-0", "0.0", "1.0"]
 )
-WORDS += "1.00 1,000 1/2 ½ １２ ٣ １.５ ² ० −1 1e999999999 1e-999999999 1e1000000000000000000".split()
+WORDS += ["1.00", "1,000", "1/2", "½", "１２", "٣", "１.５", "²", "०", "−1", "1e999999999", "1e-999999999", "1e1000000000000000000"]
 WORDS += ["1" * 4301, "9" * 60_000]
 
 

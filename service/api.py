@@ -6,12 +6,12 @@ import uuid
 from typing import Annotated, Any
 
 import redis
-from evaluator.suites import read_suite
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from evaluator.errors import InvalidSuite
+from evaluator.suites import read_suite
 from service.evaluations import Conflict, Evaluations, QueueFull, UnknownSuites
 from service.intake import Intake, Refused, prepare
 from service.problems import Problem, from_validation, invalid, unavailable
@@ -69,16 +69,6 @@ def make_router(settings: Settings, evaluations: Evaluations) -> APIRouter:
 
 
 def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
-    async def answer(id: str, wait: float, detail: Detail, pending_status: int) -> Response:
-        if wait > 0:
-            await evaluations.wait(id, min(wait, settings.wait_maximum))
-        found = await evaluations.fetch(id, detail)
-        if found is None:
-            raise _unknown_evaluation(settings)
-        text, final = found
-        headers = {"Location": f"/v1/evaluations/{id}"}
-        return Response(text, 200 if final else pending_status, headers, "application/json")
-
     @router.post(
         "/v1/evaluations",
         summary="Evaluate one or many submissions",
@@ -95,18 +85,8 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         body = await _read_json(request)
         asked, intake = await asyncio.to_thread(_parse, body, settings)
         id = asked.id or uuid.uuid4().hex
-        try:
-            await evaluations.accept(id, intake)
-        except Conflict:
-            detail_text = f"The id {id} belongs to an evaluation with another body: choose another id."
-            raise Problem(409, "id-taken", detail_text) from None
-        except UnknownSuites as error:
-            raise _unknown_suites(error.ids) from None
-        except QueueFull as error:
-            raise _queue_full(error.unfinished, settings) from None
-        except SuiteStoreFull:
-            raise _suites_full() from None
-        return await answer(id, wait, detail, 202)
+        await _accept(evaluations, settings, id, intake)
+        return await _answer(evaluations, settings, id, wait, detail, 202)
 
     @router.get(
         "/v1/evaluations/{id}",
@@ -116,7 +96,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
     )
     async def get_evaluation(id: str, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
         """The evaluation as it stands, or as it stands after at most `wait` seconds."""
-        return await answer(id, wait, detail, 200)
+        return await _answer(evaluations, settings, id, wait, detail, 200)
 
     @router.delete(
         "/v1/evaluations/{id}",
@@ -128,7 +108,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         """Drop what waits (its verdict is `cancelled`, its reward null) and stop what runs. What is judged stays."""
         if not await evaluations.cancel(id):
             raise _unknown_evaluation(settings)
-        return await answer(id, 0, detail, 200)
+        return await _answer(evaluations, settings, id, 0, detail, 200)
 
 
 def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
@@ -220,6 +200,33 @@ def _refuse_encoding(request: Request) -> None:
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise Problem(415, "encoded", f"The body is encoded ({encoding}): send it as it is.")
+
+
+async def _accept(evaluations: Evaluations, settings: Settings, id: str, intake: Intake) -> None:
+    try:
+        await evaluations.accept(id, intake)
+    except Conflict:
+        detail = f"The id {id} belongs to an evaluation with another body: choose another id."
+        raise Problem(409, "id-taken", detail) from None
+    except UnknownSuites as error:
+        raise _unknown_suites(error.ids) from None
+    except QueueFull as error:
+        raise _queue_full(error.unfinished, settings) from None
+    except SuiteStoreFull:
+        raise _suites_full() from None
+
+
+async def _answer(
+    evaluations: Evaluations, settings: Settings, id: str, wait: float, detail: Detail, pending_status: int
+) -> Response:
+    if wait > 0:
+        await evaluations.wait(id, min(wait, settings.wait_maximum))
+    found = await evaluations.fetch(id, detail)
+    if found is None:
+        raise _unknown_evaluation(settings)
+    text, final = found
+    headers = {"Location": f"/v1/evaluations/{id}"}
+    return Response(text, 200 if final else pending_status, headers, "application/json")
 
 
 def _parse(body: bytes, settings: Settings) -> tuple[EvaluationIn, Intake]:

@@ -9,13 +9,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.extraction import extract_code
-from evaluator.suites import read_suite, suite_id, write_suite
-
 from evaluator.errors import InvalidSubmission
+from evaluator.extraction import extract_code
 from evaluator.model import Limits, Policy, Prelude, Program, RewardScheme, Submission, TestCase
+from evaluator.suites import suite_id, write_suite
 from service.encoding import plain
-from service.schemas import EvaluationIn, LimitsIn, SubmissionIn, SuiteIn
+from service.schemas import EvaluationIn, LimitsIn, PolicyIn, SubmissionIn, SuiteIn
 from service.settings import Settings
 
 Errors = list[tuple[str, str]]
@@ -71,6 +70,7 @@ class _Reader:
         self._errors: Errors = []
         self._suites: dict[str, InlineSuite] = {}
         self._ids: dict[int, str] = {}
+        self._policies: dict[int, Policy] = {}
 
     def read(self) -> Intake:
         request, settings = self._request, self._settings
@@ -97,13 +97,13 @@ class _Reader:
         if item.limits is not None:
             self._check_limits(f"{name}.limits", item.limits)
         limits = item.limits or shared.limits
-        policy = item.policy or shared.policy
+        policy_name, policy = (f"{name}.policy", item.policy) if item.policy is not None else ("policy", shared.policy)
         fail_fast = item.fail_fast if item.fail_fast is not None else shared.fail_fast
         return Submission(
             program=self._program(name, item),
             suite_id=self._suite(suite_name, suite) if suite is not None else "",
             limits=Limits(**limits.model_dump()) if limits is not None else Limits(),
-            policy=Policy(**policy.model_dump()) if policy is not None else Policy(),
+            policy=self._policy(policy_name, policy) if policy is not None else Policy(),
             fail_fast=True if fail_fast is None else fail_fast,
             reward=item.reward or shared.reward or RewardScheme.ALL_OR_NOTHING,
         )
@@ -119,6 +119,17 @@ class _Reader:
         if code is None:
             return None
         return Program(code, entry_point=item.entry_point, prelude=item.prelude or Prelude.AUTO)
+
+    def _policy(self, name: str, policy: PolicyIn) -> Policy:
+        known = self._policies.get(id(policy))
+        if known is None:
+            try:
+                known = Policy(**policy.model_dump())
+            except InvalidSubmission as error:
+                self._errors.append((name, str(error)))
+                known = Policy()
+            self._policies[id(policy)] = known
+        return known
 
     def _suite(self, name: str, suite: SuiteIn) -> str:
         if suite.id is not None:
@@ -137,7 +148,6 @@ class _Reader:
             return ""
         try:
             data = write_suite([TestCase(test.kind, test.input, test.expected, test.name) for test in tests])
-            read_suite(data)
         except InvalidSubmission as error:
             self._errors.append((f"{name}.tests", str(error)))
             return ""

@@ -1,8 +1,6 @@
 """The worker: a process that owns boxes, takes turns from the queue, judges, and writes what it found.
 
-The only module of the service that imports the sandbox or the judge. It runs one function and nothing else: whoever can
-write to Redis can make it judge a program in a box, not run code here. Serialized objects other than JSON are never
-read, callbacks and webhooks of a job are never followed.
+The only module of the service that imports the sandbox or the judge. How turns come in is in `turn_worker.py`.
 
 It may be killed at any moment: what it had in hand is judged by another, and reported once. SIGTERM: it finishes the
 submission in hand (or gives it back when that takes too long) and exits with 0.
@@ -10,39 +8,30 @@ submission in hand (or gives it back when that takes too long) and exits with 0.
 
 import contextlib
 import logging
-import math
 import signal
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import redis
-from evaluator.sandbox.pool import open_pool
-from evaluator.suites import read_suite
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
-from rq import Queue, SimpleWorker
 from rq.exceptions import StopRequested
-from rq.job import Job
-from rq.registry import FailedJobRegistry, StartedJobRegistry
-from rq.serializers import JSONSerializer
-from rq.timeouts import BaseDeathPenalty
-from rq.utils import now
-from rq.worker import WorkerStatus
-from rq.worker_registration import clean_worker_registry
 
-from evaluator.errors import SandboxUnavailable
+from evaluator.errors import SandboxError, SandboxUnavailable
 from evaluator.judge import Judge
 from evaluator.model import Judgement, Reason, Submission, Suite, Verdict
+from evaluator.sandbox.base import Box
+from evaluator.sandbox.pool import open_pool
 from service.claims import Claim, Claims, Hold
 from service.encoding import dump_judgement, first_rung
 from service.heart import Heart
 from service.logs import configure_logging
 from service.settings import Settings
-from service.turns import TURN
+from service.suite_store import SuiteCache, SuiteLost
+from service.turn_worker import TurnWorker
 
 DONE, FAILED = 0, 1
 REDIS_PATIENCE = 60.0
@@ -71,7 +60,7 @@ def run_worker(settings: Settings) -> int:
         with client:
             claims = Claims(client, settings)
             heart = Heart(uuid.uuid4().hex, claims, settings, pool.runtime)
-            return _work(client, settings, TurnTaker(claims, heart, Judge(pool), settings), heart)
+            return _work(client, settings, TurnTaker(claims, heart, Judge(pool), pool, settings), heart)
 
 
 def _stop_early(number: int, frame: FrameType | None) -> None:
@@ -112,46 +101,25 @@ class Judging(Protocol):
         """Run the suite."""
 
 
-class SuiteLost(Exception):
-    """A suite that an unfinished evaluation needs is gone from Redis."""
+class Boxes(Protocol):
+    """What a turn needs of the pool."""
 
+    def take(self) -> Box:
+        """A clean box."""
 
-class SuiteCache:
-    """Decoded suites, the least recently used dropped first. Counts their bytes as uploaded."""
-
-    def __init__(self, read: Callable[[str], bytes | None], budget: int) -> None:
-        """`read` gets a suite's bytes; at most `budget` bytes are kept, or one suite."""
-        self._read = read
-        self._budget = budget
-        self._suites: OrderedDict[str, tuple[Suite, int]] = OrderedDict()
-
-    def get(self, id: str) -> Suite:
-        """The suite.
-
-        Raises:
-            SuiteLost: it isn't stored.
-        """
-        if id in self._suites:
-            self._suites.move_to_end(id)
-            return self._suites[id][0]
-        data = self._read(id)
-        if data is None:
-            raise SuiteLost(id)
-        suite = read_suite(data)
-        self._suites[id] = (suite, len(data))
-        while len(self._suites) > 1 and sum(size for _, size in self._suites.values()) > self._budget:
-            self._suites.popitem(last=False)
-        return suite
+    def give(self, box: Box) -> None:
+        """Take it back."""
 
 
 class TurnTaker:
     """Takes turns: judges an evaluation's submissions one at a time, for a while."""
 
-    def __init__(self, claims: Claims, heart: Heart, judge: Judging, settings: Settings) -> None:
-        """Judge with `judge`, tell of it through `heart`."""
+    def __init__(self, claims: Claims, heart: Heart, judge: Judging, pool: Boxes, settings: Settings) -> None:
+        """Judge with `judge` in boxes of `pool`, tell of it through `heart`."""
         self._claims = claims
         self._heart = heart
         self._judge = judge
+        self._pool = pool
         self._settings = settings
         self._suites = SuiteCache(claims.read_suite, settings.worker_cache_bytes)
         self._stop_at: float | None = None
@@ -194,17 +162,8 @@ class TurnTaker:
 
     def _settle(self, claim: Claim) -> None:
         began = time.monotonic()
-        try:
-            judgement = self._judgement(claim)
-        except SandboxUnavailable as error:
-            logger.error("event=sandbox_gone evaluation=%s index=%d message=%s", claim.evaluation, claim.index, error)
-            self.failed = True
-            self.stop()
-            self._claims.give_back(claim)
-            return
-        if judgement.verdict is Verdict.CANCELLED and (hold := self._heart.look(0)) is not Hold.CANCELLED:
-            if hold is Hold.KEPT:  # interrupted because this worker shall end
-                self._claims.give_back(claim)
+        judgement = self._judgement(claim)
+        if self._is_left_to_others(claim, judgement):
             return
         short, tests = dump_judgement(judgement)
         first = _patiently(lambda: self._claims.store(claim, short, tests))
@@ -219,6 +178,35 @@ class TurnTaker:
             "yes" if first else "no",
         )
 
+    def _is_left_to_others(self, claim: Claim, judgement: Judgement) -> bool:
+        """Whether this is no result, because the judge was interrupted or the loss was ours; then it is tried again."""
+        if judgement.verdict is Verdict.CANCELLED:
+            hold = self._heart.look(0)
+            if hold is Hold.KEPT:  # interrupted because this worker shall end
+                _patiently(lambda: self._claims.give_back(claim))
+            return hold is not Hold.CANCELLED
+        if judgement.verdict is not Verdict.INTERNAL_ERROR or judgement.reason is not Reason.BOX_LOST:
+            return False
+        logger.error("event=box_lost evaluation=%s index=%d attempt=%d", claim.evaluation, claim.index, claim.attempt)
+        if not self._can_go_on():
+            self.failed = True
+            self.stop()
+            _patiently(lambda: self._claims.give_back(claim))
+            return True
+        if claim.attempt < self._settings.max_attempts:
+            _patiently(lambda: self._claims.give_back(claim, tried=True))
+            return True
+        return False
+
+    def _can_go_on(self) -> bool:
+        """Whether this worker still gets boxes. One that doesn't must not fail all that waits: it ends instead."""
+        try:
+            self._pool.give(self._pool.take())
+        except SandboxError as error:
+            logger.error("event=sandbox_gone message=%s", error)
+            return False
+        return True
+
     def _judgement(self, claim: Claim) -> Judgement:
         """The job boundary: whatever goes wrong with one submission is ours, is logged, and harms no other."""
         try:
@@ -227,7 +215,7 @@ class TurnTaker:
             return self._judge.judge(
                 claim.submission, suite, cancelled=self._is_unwanted, progress=self._heart.progress
             )
-        except (SandboxUnavailable, redis.RedisError):
+        except redis.RedisError:
             raise
         except SuiteLost:
             detail = "Its suite is gone from the store: upload the suite and send the submission again."
@@ -252,109 +240,3 @@ def _patiently(act: Callable[[], Any]) -> Any:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
-
-
-class ForeignJob(Exception):
-    """Something in the queue isn't a turn."""
-
-
-class TurnJob(Job):
-    """A job that can only be a turn: `handler` is called, whatever else Redis says of it is passed over."""
-
-    handler: ClassVar[Callable[[str, str], None]]
-    success_callback = None
-    failure_callback = None
-    stopped_callback = None
-
-    def __init__(self, id: str | None = None, connection: Any = None, serializer: Any = None) -> None:
-        """JSON only, whatever `serializer` says."""
-        super().__init__(id, connection, JSONSerializer)
-
-    def restore(self, raw_data: Any) -> Any:
-        """Read the record, without what could lead elsewhere."""
-        super().restore(raw_data)
-        self.webhooks = []
-        self._dependency_ids = []
-        self.rate_limit_key = None
-        self.repeats_left = None
-
-    def _execute(self) -> None:
-        if self.func_name != TURN or len(self.args) != 1 or not isinstance(self.args[0], str):
-            raise ForeignJob("The queue holds a job that isn't a turn. Who else writes to this Redis?")
-        type(self).handler(self.args[0], self.id)
-
-
-class NoDeathPenalty(BaseDeathPenalty):
-    """An alarm in the middle of the judge would do harm; the heart watches the time instead."""
-
-    def setup_death_penalty(self) -> None:
-        """Nothing."""
-
-    def cancel_death_penalty(self) -> None:
-        """Nothing."""
-
-
-class TurnWorker(SimpleWorker):
-    """RQ's worker, run in this process, listening on one queue (so that no turn is lost between pop and start)."""
-
-    death_penalty_class = NoDeathPenalty
-    max_connection_wait_time = 5.0
-    log_result_lifespan = False
-
-    def __init__(self, client: Any, settings: Settings, turns: TurnTaker, heart: Heart) -> None:
-        """Take turns of the one queue."""
-        job_class = type("BoundTurnJob", (TurnJob,), {"handler": staticmethod(turns.take)})
-        queue = Queue(settings.queue, connection=client, serializer=JSONSerializer, job_class=job_class)
-        super().__init__(
-            [queue],
-            name=uuid.uuid4().hex,
-            connection=client,
-            serializer=JSONSerializer,
-            job_class=job_class,
-            maintenance_interval=2,
-            worker_ttl=17,  # RQ waits for a job for 15 seconds less
-            log_job_description=False,
-        )
-        self._lease = math.ceil(settings.lease_seconds)
-        self._turns = turns
-        self._heart = heart
-
-    def perform_job(self, job: Any, queue: Any, execution: Any) -> bool:
-        """Take the turn while the heart keeps RQ's records of it fresh."""
-        self._heart.beat_for_rq = lambda: self.maintain_heartbeats(job, execution)
-        try:
-            return bool(super().perform_job(job, queue, execution))
-        finally:
-            self._heart.beat_for_rq = None
-            if self._turns.stopping:
-                self._stop_requested = True
-
-    def get_heartbeat_ttl(self, job: Any, working_time: float = 0.0) -> int:
-        """Seconds after which RQ takes a silent turn for abandoned."""
-        return self._lease + 3
-
-    def clean_registries(self) -> None:
-        """Recover what dead workers left: ours first, then RQ's records, read as turns only."""
-        recovered = self._turns.recover()
-        for queue in self.queues if recovered is not None else ():
-            StartedJobRegistry(queue=queue, job_class=self.job_class).cleanup()
-            FailedJobRegistry(queue=queue, job_class=self.job_class).cleanup()
-            clean_worker_registry(queue)
-            queue.intermediate_queue.cleanup(self, queue)
-        self.last_cleaned_at = now()  # type: ignore[assignment]  # RQ infers None from its first value
-
-    def clean_group_registries(self) -> None:
-        """There are no groups."""
-
-    def subscribe(self) -> None:
-        """Take no commands over publish and subscribe."""
-
-    def request_stop(self, signum: Any, frame: Any) -> None:
-        """SIGTERM: begin nothing more."""
-        self._turns.stop()
-        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
-
-    def _shutdown(self) -> None:
-        if self.get_state() != WorkerStatus.BUSY:
-            raise StopRequested
-        self._stop_requested = True
