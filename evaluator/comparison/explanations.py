@@ -23,7 +23,7 @@ def explain_text(pair: Pair) -> Match:
     data, start, line_start = pair.expected.data, pair.expected.start, pair.expected.line_start
     if pair.policy.ignore_lines and (difference := text_rungs.differing_tokens(pair)) is not None:
         number, first, second = difference
-        position = f"token {count_tokens(data, 0, line_start) + number + 1}"
+        position = f"token {count_tokens(data, 0, start) + number + 1}"
         return _reject(position, _quote_or(first, _NO_TOKEN), _quote_or(second, _NO_TOKEN))
     failure = pair.outcome.failure
     if failure is None:

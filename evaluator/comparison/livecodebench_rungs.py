@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 
 from evaluator.comparison.pairs import Pair
-from evaluator.comparison.texts import Text, split_tokens
+from evaluator.comparison.texts import Text, skip_common_tokens, split_tokens
 
 _PIECE = 1 << 20
 _VISIBLE = re.compile(rb"[!-~]")
@@ -71,7 +71,8 @@ def _lines(text: str) -> Iterator[str]:
 
 def _decimals_equal(expected: str, actual: str) -> bool:
     """Say whether all tokens are decimals and equal in pairs. Looks first at tokens of different text: they decide."""
-    for first, second in zip_longest(split_tokens(expected), split_tokens(actual)):
+    start = skip_common_tokens(expected, actual)
+    for first, second in zip_longest(split_tokens(expected[start:]), split_tokens(actual[start:])):
         if first != second and (first is None or second is None or not _decimal_equal(first, second)):
             return False
     return all(_decimal_equal(token, token) for token in split_tokens(expected))

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from evaluator.comparison.numerals import exact_value
 from evaluator.comparison.pairs import Pair, TokenRule, canonical_word, token_rule
-from evaluator.comparison.texts import Text, split_tokens
+from evaluator.comparison.texts import Text, skip_common_tokens, split_tokens
 from evaluator.comparison.unordered import MAXIMUM_PAIRS, unpaired
 from evaluator.model import Order, Policy
 
@@ -40,7 +40,7 @@ class _Matcher:
         for first, second in zip_longest(expected, actual):
             if first is None or second is None:
                 return first, second
-            if first != second and (left := self.match_tokens(split_tokens(first), split_tokens(second))) is not None:
+            if first != second and (left := self.match_tokens(*_split(first, second))) is not None:
                 return left
         return None
 
@@ -66,7 +66,7 @@ class _Matcher:
 
     def lines_agree(self, expected: bytes, actual: bytes) -> bool:
         """Say whether two lines agree, in order or, where the policy says so, in any order of their tokens."""
-        ours, theirs = split_tokens(expected), split_tokens(actual)
+        ours, theirs = _split(expected, actual)
         if self.policy.order is Order.ANY:
             return self.match_tokens(ours, theirs) is None
         pairs = zip_longest(ours, theirs)
@@ -82,6 +82,11 @@ class _Matcher:
         word = canonical_word(token, self.policy)
         value = exact_value(word)
         return word if value is None else b"%b%be%d" % value
+
+
+def _split(first: bytes, second: bytes) -> tuple[Iterator[bytes], Iterator[bytes]]:
+    start = skip_common_tokens(first, second)
+    return split_tokens(first[start:]), split_tokens(second[start:])
 
 
 def _full_lines(text: Text) -> Iterator[bytes]:

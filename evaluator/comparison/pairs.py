@@ -18,7 +18,7 @@ from evaluator.comparison.numerals import (
     same_special,
     tolerance_of,
 )
-from evaluator.comparison.texts import Text, prepare, split_tokens, tidy
+from evaluator.comparison.texts import Text, prepare, prepare_tidy, split_tokens
 from evaluator.model import Policy
 
 _SPELLINGS = {b"true": b"True", b"false": b"False", b"null": b"None"}
@@ -89,9 +89,8 @@ class Pair:
 def make_pair(expected: str, actual: bytes, policy: Policy) -> Pair:
     """Prepare two outputs for the rungs."""
     wanted = expected.encode("utf-8", "surrogatepass")
-    if wanted == actual or policy.profile == "exact":
-        return Pair(*prepare(wanted, actual), policy, wanted == actual)
-    return Pair(*prepare(tidy(wanted), tidy(actual)), policy, same_bytes=False)
+    texts = prepare(wanted, actual) if policy.profile == "exact" else prepare_tidy(wanted, actual)
+    return Pair(*texts, policy, wanted == actual)
 
 
 class _Walk:

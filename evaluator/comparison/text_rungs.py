@@ -133,7 +133,7 @@ def any_order(pair: Pair) -> bool | None:
 
 
 def differing_tokens(pair: Pair) -> tuple[int, bytes | None, bytes | None] | None:
-    """Return the first two tokens that no rule finds equal, line ends ignored, and their number after `line_start`."""
+    """Return the first two tokens that no rule finds equal, line ends ignored, and their number after `start`."""
     rule = token_rule(pair.policy)
     for number, (first, second) in enumerate(zip_longest(pair.expected.tokens(), pair.actual.tokens())):
         if first != second and (first is None or second is None or not rule(first, second)):

@@ -17,6 +17,8 @@ from typing import AnyStr
 
 _PIECE = 1 << 20
 _WINDOW = 1 << 16
+_SHAPE = bytes(32 if bytes((code,)).isspace() else 120 for code in range(256))
+"""Turns whitespace into a space and all else into an x."""
 _BLANK_FIRST_LINE = re.compile(rb"[ \t\r\v\f]*+\n")
 
 
@@ -39,8 +41,8 @@ class Text:
         return _split(self.data, self.line_start, self.end)
 
     def tokens(self) -> Iterator[bytes]:
-        """Yield every token from `line_start` on."""
-        return split_tokens(self.data[self.line_start : self.end])
+        """Yield every token from `start` on."""
+        return split_tokens(self.data[self.start : self.end])
 
     @cached_property
     def has_blank_line(self) -> bool:
@@ -53,26 +55,28 @@ class Text:
         return _BLANK_FIRST_LINE.match(self.data, 0, self.end) is not None
 
 
-def tidy(data: bytes) -> bytes:
-    """Drop the commonest trailing whitespace quickly: what is left of it costs time, and changes nothing."""
-    return data.replace(b"\r\n", b"\n").replace(b" \n", b"\n")
+def prepare_tidy(expected: bytes, actual: bytes) -> tuple[Text, Text]:
+    """Make two texts of two outputs, without the commonest whitespace at the ends of lines where that saves time."""
+    texts = prepare(expected, actual)
+    if len(expected) - texts[0].line_start < _PIECE:
+        return texts
+    return prepare(*(data.replace(b"\r\n", b"\n").replace(b" \n", b"\n") for data in (expected, actual)))
 
 
 def prepare(expected: bytes, actual: bytes) -> tuple[Text, Text]:
     """Make two texts of two outputs."""
     common = _common_length(expected, actual)
     line_start = expected.rfind(b"\n", 0, common) + 1
-    start = line_start
-    if common - line_start > _WINDOW:
-        # A long line: begin with the token before the one that differs. One earlier token must stay, lest the line
-        # seem blank when it isn't.
-        parts = expected[common - _WINDOW : common].rsplit(None, 2)
-        if len(parts) == 3:
-            start = common - _WINDOW + len(parts[0])
+    start = _token_start(expected, line_start, common)
     return (
         Text(expected, start, line_start, len(expected.rstrip())),
         Text(actual, start, line_start, len(actual.rstrip())),
     )
+
+
+def skip_common_tokens(first: AnyStr, second: AnyStr) -> int:
+    """Return where two long lines may be compared from on: behind tokens that are the same in both."""
+    return _token_start(first, 0, _common_length(first, second))
 
 
 def split_tokens(line: AnyStr) -> Iterator[AnyStr]:
@@ -83,8 +87,9 @@ def split_tokens(line: AnyStr) -> Iterator[AnyStr]:
 
 
 def count_tokens(data: bytes, start: int, end: int) -> int:
-    """Count the tokens of a slice without holding them all."""
-    return sum(len(piece.split()) for piece in _token_pieces(data, start, end))
+    """Count the tokens of a slice without making them."""
+    shape = data[start:end].translate(_SHAPE)
+    return shape.count(b" x") + shape.startswith(b"x")
 
 
 def _token_pieces(data: AnyStr, start: int, end: int) -> Iterator[AnyStr]:
@@ -116,7 +121,18 @@ def _line_pieces(data: bytes, start: int, end: int) -> Iterator[bytes]:
         start = stop + 1
 
 
-def _common_length(first: bytes, second: bytes) -> int:
+def _token_start(data: AnyStr, low: int, place: int) -> int:
+    """Return the start of the token before the one at `place`, or `low` where that is near or there is no such token.
+
+    One earlier token must stay, lest the rest of a line seem blank when the line isn't.
+    """
+    if place - low <= _WINDOW:
+        return low
+    parts = data[place - _WINDOW : place].rsplit(None, 2)
+    return place - _WINDOW + len(parts[0]) if len(parts) == 3 else low
+
+
+def _common_length(first: AnyStr, second: AnyStr) -> int:
     """Return how many bytes are the same at the beginning."""
     shorter = min(len(first), len(second))
     place = 0
