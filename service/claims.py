@@ -77,9 +77,10 @@ class Claims:
         ttl = self._settings.result_ttl_seconds
         return bool(self._run(self._store, claim.evaluation, claim.index, short, tests, ttl))
 
-    def give_back(self, claim: Claim) -> None:
-        """Undo a claim."""
-        self._run(self._give_back, claim.evaluation, claim.index, claim.owner)
+    def give_back(self, claim: Claim, *, tried: bool = False) -> None:
+        """Let another judge it. `tried` counts this as one of the attempts that a submission has."""
+        forgiven, ttl = 0 if tried else 1, self._settings.result_ttl_seconds
+        self._run(self._give_back, claim.evaluation, claim.index, claim.owner, forgiven, CANCELLED, ttl)
 
     def end_turn(self, evaluation: str, turn: str) -> None:
         """Put the evaluation back at the queue's tail while anything of it waits."""

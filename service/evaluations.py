@@ -241,4 +241,4 @@ def _connect(settings: Settings, connections: int, retries: int) -> Any:
         socket_connect_timeout=2,
         retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), retries),
     )
-    return redis.asyncio.Redis(connection_pool=pool)
+    return redis.asyncio.Redis.from_pool(pool)  # closes the pool when it is closed

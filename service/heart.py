@@ -52,13 +52,14 @@ class Heart(threading.Thread):
 
     def run(self) -> None:
         """Beat until stopped."""
-        while not self._stopped.wait(min(2.0, self._settings.lease_seconds / 4)):
-            if self._hangs():
-                return
+        pause = min(2.0, self._settings.lease_seconds / 4)
+        while not self._hangs():
             try:
                 self.beat()
             except redis.RedisError as error:
                 logger.warning("event=heartbeat_failed worker=%s error=%s", self.worker, type(error).__name__)
+            if self._stopped.wait(pause):
+                return
 
     def beat(self) -> None:
         """Tell Redis of this worker and what it has in hand, now."""

@@ -177,16 +177,20 @@ return written
 GIVE_BACK = (
     _HELPERS
     + """
-local _, id, index, owner = unpack(ARGV)
+local _, id, index, owner, forgiven, cancelled, ttl = unpack(ARGV)
 if redis.call('HGET', part(id, 'c'), index) ~= owner then return 0 end
 redis.call('HDEL', part(id, 'c'), index)
-redis.call('HINCRBY', part(id, 'a'), index, -1)
+if forgiven == '1' then redis.call('HINCRBY', part(id, 'a'), index, -1) end
 redis.call('ZREM', key('claims'), id .. ' ' .. index)
-redis.call('LPUSH', part(id, 'p'), index)
+if redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1 then
+  store(id, index, cancelled, '', ttl)
+else
+  redis.call('LPUSH', part(id, 'p'), index)
+end
 return 1
 """
 )
-"""prefix, id, index, owner: undo a claim, which then doesn't count as an attempt."""
+"""prefix, id, index, owner, attempts to forgive (0 or 1), judgement of what was cancelled, seconds to keep."""
 
 RECOVER = (
     _HELPERS

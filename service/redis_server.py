@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Self
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 _LAUNCHER = """
 import ctypes, os, signal, sys
@@ -168,7 +170,7 @@ class PrivateRedis:
     def _await_answer(self, patience: float = 10.0) -> None:
         assert self._process is not None and self._directory is not None
         deadline = time.monotonic() + patience
-        with redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1) as client:
+        with redis.Redis(unix_socket_path=str(self.socket), socket_timeout=1, retry=Retry(NoBackoff(), 0)) as client:
             while True:
                 try:
                     client.ping()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from evaluator.model import MEBIBYTE, Prelude, Reason, RewardScheme, TestKind, Verdict
+from evaluator.model import MEBIBYTE, Order, Prelude, Reason, RewardScheme, TestKind, Verdict
 
 SHA256 = r"^[0-9a-f]{64}$"
 EvaluationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -70,12 +70,16 @@ class LimitsIn(Wire):
 
 
 class PolicyIn(Wire):
-    """How outputs are compared."""
+    """How outputs are compared. The options belong to the profile `microcoder`; the other two take none."""
 
     profile: Literal["exact", "livecodebench", "microcoder"] = "microcoder"
-    absolute_tolerance: float | None = Field(None, ge=0)
-    relative_tolerance: float | None = Field(None, ge=0)
-    ignore_case: bool = False
+    absolute_tolerance: float | None = Field(None, ge=0, le=1e300)
+    relative_tolerance: float | None = Field(None, ge=0, le=1e300)
+    ignore_case: bool = Field(False, description="Words that differ only in case are equal.")
+    yes_no: bool = Field(False, description="`yes` and `no` in any case; other words keep theirs.")
+    ignore_lines: bool = Field(False, description="Line ends are spaces.")
+    order: Order = Field(Order.EXACT, description="Which order counts; repeats always do.")
+    booleans_as_integers: bool = Field(False, description="In text, `True` is `1` and `False` is `0`.")
 
 
 class Rules(Wire):

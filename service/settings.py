@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     """Allow listening beyond this machine without any key."""
 
     redis_url: str | None = Field(
-        None, repr=False, validation_alias=AliasChoices("redis_url", "MICROCODER_REDIS_URL", "REDIS_URL")
+        None, repr=False, validation_alias=AliasChoices("MICROCODER_REDIS_URL", "redis_url", "REDIS_URL")
     )
     """`redis://`, `rediss://` or `unix://`. None: `microcoder serve` starts a private server."""
     queue: str = Field("microcoder", pattern=r"^[A-Za-z0-9_-]{1,64}$")
@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     """How long a worker stays with one evaluation before others get their turn."""
     lease_seconds: float = Field(10.0, ge=0.5)
     """How long a worker may be silent before what it was judging goes to another."""
-    stall_grace_seconds: float = Field(60.0, gt=0)
+    stall_grace_seconds: float = Field(120.0, gt=0)
     """What one test may take beyond twice its wall limit before the worker is taken for hung."""
     shutdown_grace_seconds: float = Field(20.0, ge=0)
     """After SIGTERM: what the submission in hand may still take before it is given back."""

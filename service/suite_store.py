@@ -6,10 +6,13 @@ with an evaluation stays until that is done.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evaluator.model import Suite
+from evaluator.suites import read_suite
 from service.records import KEEP_SUITE, Keys
 
 CHUNK = 4 << 20
@@ -87,3 +90,35 @@ def read_stored(redis: Any, keys: Keys, id: str) -> bytes | None:
 def _chunks(redis: Any, keys: Keys, id: str, count: int) -> Iterator[Any]:
     for number in range(count):
         yield redis.get(keys.of(f"suite:{id}:{number}"))
+
+
+class SuiteLost(Exception):
+    """A suite that an unfinished evaluation needs is gone from Redis."""
+
+
+class SuiteCache:
+    """Decoded suites, the least recently used dropped first. Counts their bytes as uploaded."""
+
+    def __init__(self, read: Callable[[str], bytes | None], budget: int) -> None:
+        """`read` gets a suite's bytes; at most `budget` bytes are kept, or one suite."""
+        self._read = read
+        self._budget = budget
+        self._suites: OrderedDict[str, tuple[Suite, int]] = OrderedDict()
+
+    def get(self, id: str) -> Suite:
+        """The suite.
+
+        Raises:
+            SuiteLost: it isn't stored.
+        """
+        if id in self._suites:
+            self._suites.move_to_end(id)
+            return self._suites[id][0]
+        data = self._read(id)
+        if data is None:
+            raise SuiteLost(id)
+        suite = read_suite(data)
+        self._suites[id] = (suite, len(data))
+        while len(self._suites) > 1 and sum(size for _, size in self._suites.values()) > self._budget:
+            self._suites.popitem(last=False)
+        return suite

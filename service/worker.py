@@ -138,6 +138,13 @@ class TurnTaker:
     def take(self, evaluation: str, turn: str) -> None:
         """Judge for about `turn_seconds`, then queue again for the rest."""
         self._heart.take_turn(evaluation, turn)
+        try:
+            self._judge_for_a_while(evaluation, turn)
+        finally:
+            self._heart.take_turn("", "")
+        self._claims.end_turn(evaluation, turn)
+
+    def _judge_for_a_while(self, evaluation: str, turn: str) -> None:
         end = time.monotonic() + self._settings.turn_seconds
         number = 0
         while not self.stopping and (number == 0 or time.monotonic() < end):
@@ -150,8 +157,6 @@ class TurnTaker:
                 self._settle(claim)
             finally:
                 self._heart.take(None)
-        self._heart.take_turn("", "")
-        self._claims.end_turn(evaluation, turn)
 
     def recover(self) -> list[str] | None:
         """Take back what dead workers held. None: another worker is doing it."""

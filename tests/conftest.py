@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -35,8 +37,10 @@ def redis_url(redis_server: PrivateRedis) -> str:
 
 @pytest.fixture
 def settings(redis_url: str) -> Settings:
-    """Settings for tests: short leases, no key."""
-    return Settings(redis_url=redis_url, lease_seconds=1.5, turn_seconds=0.5, shutdown_grace_seconds=5)
+    """Settings for tests: short leases, no key, boxes that need no daemon."""
+    return Settings(
+        redis_url=redis_url, sandbox="bubblewrap", lease_seconds=2, turn_seconds=0.5, shutdown_grace_seconds=5
+    )
 
 
 @pytest.fixture
@@ -65,19 +69,34 @@ async def client(connect: Callable, settings: Settings) -> httpx.AsyncClient:
     return await connect(settings)
 
 
-@pytest.fixture
-def start_worker(settings: Settings) -> Iterator[Callable[..., subprocess.Popen]]:
-    """A function that starts a real worker process on the test's Redis; all end with the test."""
-    processes: list[subprocess.Popen] = []
+@dataclass
+class WorkerProcess:
+    """A real worker in a process of its own, and the file that its log goes to."""
 
-    def start_worker(**changes) -> subprocess.Popen:
+    process: subprocess.Popen
+    log: Path
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text()
+
+
+@pytest.fixture
+def start_worker(settings: Settings, tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
+    """A function that starts a real worker on the test's Redis; all end with the test."""
+    started: list[WorkerProcess] = []
+
+    def start_worker(**changes) -> WorkerProcess:
         chosen = settings.model_copy(update=changes)
         names = ("redis_url", "lease_seconds", "turn_seconds", "shutdown_grace_seconds", "sandbox", "max_attempts")
         environment = {f"MICROCODER_{name.upper()}": str(getattr(chosen, name)) for name in names}
-        processes.append(subprocess.Popen([sys.executable, "-c", WORKER], env=os.environ | environment))
-        return processes[-1]
+        log = tmp_path / f"worker-{len(started)}.log"
+        with log.open("wb") as stderr:
+            process = subprocess.Popen([sys.executable, "-c", WORKER], env=os.environ | environment, stderr=stderr)
+        started.append(WorkerProcess(process, log))
+        return started[-1]
 
     yield start_worker
-    for process in processes:
-        process.kill()
-        process.wait()
+    for worker in started:
+        worker.process.kill()
+        worker.process.wait()
