@@ -116,15 +116,18 @@ class _Walk:
     def _walk_on(self, number: int, expected: Iterator[bytes], actual: Iterator[bytes]) -> Failure | None:
         """Go on from a blank line that stands against another one or none, leaving out blank lines where that's right.
 
-        Where both outputs have some, only those before the first line of the actual one, if none is expected there.
+        Where both outputs have some, only those before the first line of the actual one, if none is expected there or
+        at the end.
         """
         numbered: Iterator[tuple[int, bytes]] = enumerate(expected, number)
+        leading = not number and not self.pair.expected.start and not self.pair.expected.has_blank_end
         if self.pair.forgives_blank_lines:
             numbered = filter(lambda line: line[1].strip(), numbered)
             actual = filter(bytes.strip, actual)
-        elif not number and not self.pair.expected.start and not self.pair.expected.starts_blank:
+        elif leading:
             actual = dropwhile(_is_blank, actual)
         self.blank_lines = True
+        number -= 1
         for line, second in zip_longest(numbered, actual):
             number, first = line if line is not None else (number + 1, None)
             if first == second or (first is not None and second is not None and first.rstrip() == second.rstrip()):

@@ -45,7 +45,7 @@ def tokens(pair: Pair) -> bool:
 
 def blank_lines(pair: Pair) -> bool:
     """Accept blank lines that are too many or too few, where at most one side has any; and blank lines at the start,
-    where none is expected there.
+    where none is expected there or at the end.
 
     When both sides have blank lines, they must be the same ones: an empty line may be an answer.
     Would wrongly accept: an empty answer left out where no other line is blank.

@@ -49,10 +49,15 @@ class Text:
         """Whether a blank line stands anywhere, the end included (a last line feed alone isn't one)."""
         return self.starts_blank or b"\n\n" in self.data.translate(None, b" \t\r\v\f")
 
-    @cached_property
+    @property
     def starts_blank(self) -> bool:
         """Whether the first line is blank and another one follows."""
-        return _BLANK_FIRST_LINE.match(self.data, 0, self.end) is not None
+        return _BLANK_FIRST_LINE.match(self.data) is not None
+
+    @property
+    def has_blank_end(self) -> bool:
+        """Whether the first line or the last is blank."""
+        return self.starts_blank or self.data.count(b"\n", self.end) > 1
 
 
 def prepare_tidy(expected: bytes, actual: bytes) -> tuple[Text, Text]:
