@@ -80,8 +80,10 @@ async def _say_invalid(request: Request, error: Exception) -> Response:
 
 async def _say_away(request: Request, error: Exception) -> Response:
     logger.error("event=redis_failed method=%s path=%s error=%s", request.method, request.url.path, error)
-    if isinstance(error, redis.ResponseError):
-        return unavailable("Redis refuses to store more: give it more memory, or try again later.", 10).response()
+    if isinstance(error, redis.OutOfMemoryError):
+        return unavailable("Redis has no memory left: give it more, or try again later.", 10).response()
+    if isinstance(error, redis.ResponseError) and not isinstance(error, redis.exceptions.ReadOnlyError):
+        return await _say_failure(request, error)
     return unavailable("Redis doesn't answer: nothing was lost, try again.").response()
 
 

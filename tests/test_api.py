@@ -366,6 +366,19 @@ async def test_while_redis_is_away_the_service_says_so_and_finds_it_again(connec
         assert (down.status_code, down.json()["redis"]) == (503, "down")
 
 
+async def test_when_redis_has_no_memory_left_nothing_is_taken_and_it_is_said(connect) -> None:
+    with PrivateRedis() as server, redis.Redis.from_url(server.url) as store:
+        client = await connect(Settings(redis_url=server.url))
+        store.config_set("maxmemory", "1mb")
+
+        answer = await client.post("/v1/evaluations", json=asked(id="e1"))
+
+        check_problem(answer, 503, "memory")
+        store.config_set("maxmemory", "0")
+        assert (await client.get("/v1/evaluations/e1")).status_code == 404
+        assert (await client.post("/v1/evaluations", json=asked(id="e1"))).status_code == 202
+
+
 async def test_an_application_can_be_made_while_redis_is_away(connect, tmp_path) -> None:
     client = await connect(Settings(redis_url=f"unix://{tmp_path}/none.sock"))
 
