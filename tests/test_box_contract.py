@@ -7,7 +7,6 @@ the kinds of boxes are in `boxes_helper.py`.
 import hashlib
 import os
 import signal
-import sys
 import time
 
 import pytest
@@ -184,7 +183,7 @@ def test_a_traceback_shows_the_programs_lines_and_none_of_ours(room: Room):
     lines = run.stderr.decode().splitlines()
     assert run.exit_code == 1
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[1] == '  File "program.py", line 4, in <module>'
+    assert lines[1] == '  File "/w/program.py", line 4, in <module>'
     assert lines[2] == "    print(f(0))"
     assert lines[-1].startswith("ZeroDivisionError: ")
     assert sum(line.startswith("  File") for line in lines) == 2
@@ -249,7 +248,7 @@ def test_the_wall_limit_holds_for_sleepers(room: Room):
     start = time.monotonic()
     run = room.run("import time; time.sleep(60)", wall_seconds=0.5)
     assert run.limit is Limit.WALL
-    assert 0.4 < run.wall_seconds and time.monotonic() - start < 8
+    assert run.wall_seconds > 0.4 and time.monotonic() - start < 8
     assert run.cpu_seconds < 0.4
 
 

@@ -372,10 +372,10 @@ def run_program(artifact: int, prelude: bool, conversation: int) -> NoReturn:
     """Body of the program's process: load it, then answer."""
     line = Line(conversation)
     line.wait()  # from here on the tester is closed to this process, even where both have one uid
-    module, code, source = launch.load_program(artifact, "program", prelude)
+    module, code, _ = launch.load_program(artifact, "program", prelude)
     try:
         exec(code, module.__dict__)
     except BaseException as error:
-        launch.finish(launch.report(error, source) or 1)
+        launch.finish(launch.report(error) or 1)
     Servant(line, module).serve()
     launch.finish(0)

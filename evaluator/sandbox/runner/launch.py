@@ -8,11 +8,13 @@ import _thread
 import atexit
 import builtins
 import fcntl
+import gc
 import io
 import json
 import linecache
 import marshal
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -22,7 +24,13 @@ from typing import Any, NoReturn
 
 from . import values
 
-PROGRAM = "program.py"
+NAME = "program.py"
+PROGRAM = f"/w/{NAME}"
+LOOKS_AT_ITSELF = (b"__file__", b"argv[0]", b"program.py")
+"""A source with one of these finds itself as a file in scratch. For the others that would only cost time."""
+NEEDS_TIDYING = (b"__del__", b"yield", b"open(", b"IOBase", b"Wrapper", b"BufferedWriter")
+"""A source with one of these may have output that appears only when its objects are collected at the end."""
+INTERRUPTED = -int(signal.SIGINT)
 CONTEST_MODULES = (
     "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
     "functools", "operator", "io", "sys", "json", "builtins", "typing",
@@ -36,6 +44,10 @@ PRELUDE = compile(
 _exit = os._exit
 _write = os.write
 _excepthook = sys.excepthook
+_format_exception = traceback.format_exception
+_print_exception = traceback.print_exception
+_kill = os.kill
+_collect = gc.collect
 _run_exit_functions = atexit._run_exitfuncs
 _join_threads = threading._shutdown  # type: ignore[attr-defined]
 
@@ -82,8 +94,7 @@ def open_streams() -> None:
         raw.name = f"<{name}>"
         buffer = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
         errors = "backslashreplace" if number == 2 else "surrogateescape"
-        newline = None if number == 0 else "\n"
-        stream = io.TextIOWrapper(buffer, "utf-8", errors, newline, line_buffering=number == 2)
+        stream = io.TextIOWrapper(buffer, "utf-8", errors, "\n", line_buffering=number == 2)
         stream.mode = mode  # type: ignore[misc]
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
@@ -93,8 +104,8 @@ def forget_runner() -> None:
     """Leave no trace of the runner where a program would stumble over it."""
     for name in [name for name in sys.modules if name.startswith("microcoder_runner")]:
         del sys.modules[name]
-    sys.argv = [PROGRAM]
-    sys.orig_argv = ["python", PROGRAM]
+    sys.argv = [NAME]
+    sys.orig_argv = ["python3", NAME]
     sys.path[:] = [entry for entry in sys.path if entry and not entry.startswith("/proc/")]
 
 
@@ -119,6 +130,9 @@ def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleT
     module.__file__ = PROGRAM
     module.__dict__.update(__builtins__=builtins, __annotations__={})
     sys.modules[name] = module
+    linecache.cache[PROGRAM] = (lambda: source.decode("utf-8", "replace"),)  # read when it is asked for
+    if any(word in source for word in LOOKS_AT_ITSELF):
+        write_program(NAME, source)
     if prelude:
         exec(PRELUDE, module.__dict__)
     return module, code, source
@@ -127,17 +141,34 @@ def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleT
 def run_script(artifact: int, prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
     module, code, source = load_program(artifact, "__main__", prelude)
+    scope = module.__dict__
+    status = 0
+    del module
+    hide_frames()
     try:
-        exec(code, module.__dict__)
+        exec(code, scope)
     except BaseException as error:
-        finish(report(error, source))
-    finish(0)
+        status = report(error)
+    del scope, code
+    finish(status, tidy=any(word in source for word in NEEDS_TIDYING))
+
+
+def hide_frames() -> None:
+    """Let the program recurse as deeply as it could without the frames that lie below its own."""
+    frames = 1 if sys.version_info < (3, 12) else 0  # there, `exec` counts as well
+    frame = sys._getframe(1)
+    while frame is not None:
+        frame, frames = frame.f_back, frames + 1  # type: ignore[assignment]
+    get, change = sys.getrecursionlimit, sys.setrecursionlimit
+    sys.getrecursionlimit = lambda: get() - frames
+    sys.setrecursionlimit = lambda limit, /: change(limit if limit < 1 else min(limit + frames, 2**31 - 1))
+    sys.setrecursionlimit(1000)
 
 
 def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
     """Call the entry point with the arguments on stdin, one JSON value a line; write what it returned to `result`."""
     arguments = parse_arguments(read_all(0))
-    module, code, source = load_program(artifact, "program", prelude)
+    module, code, _ = load_program(artifact, "program", prelude)
     try:
         exec(code, module.__dict__)
         value = find(module, path)(*arguments)
@@ -146,7 +177,7 @@ def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoRetu
             content = content + b"\n" + values.encode(arguments)
         write_all(result, content)
     except BaseException as error:
-        finish(report(error, source) or 1)
+        finish(report(error) or 1)
     finish(0)
 
 
@@ -182,7 +213,7 @@ def find(module: types.ModuleType, path: str) -> Any:
     raise NameError(f"the program defines no function {name!r}")
 
 
-def report(error: BaseException, source: bytes) -> int:
+def report(error: BaseException) -> int:
     """Print what the interpreter would print, without our frames. Returns the exit status."""
     if isinstance(error, SystemExit):
         return exit_status(error.code)
@@ -190,17 +221,28 @@ def report(error: BaseException, source: bytes) -> int:
     while trace is not None and trace.tb_frame.f_code.co_filename in ("<launch>", "<values>"):
         trace = trace.tb_next
     error.__traceback__ = trace
+    flush(sys.stdout)
     try:
         if sys.excepthook is not _excepthook:
             sys.excepthook(type(error), error, trace)
         else:
-            text = source.decode("utf-8", "replace")
-            linecache.cache[PROGRAM] = (len(text), None, text.splitlines(True), PROGRAM)
-            flush(sys.stdout)
-            traceback.print_exception(error)
+            _print_exception(error)
+    except BaseException as second:
+        second.__context__ = None
+        write_error("Error in sys.excepthook:\n")
+        describe_error(second)
+        write_error("\nOriginal exception was:\n")
+        describe_error(error)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def describe_error(error: BaseException) -> None:
+    """A traceback to descriptor 2, whatever the program made of its streams."""
+    try:
+        text = "".join(_format_exception(error))
     except BaseException:
-        write_error(f"{type(error).__name__}\n")
-    return 1
+        text = f"{type(error).__name__}\n"
+    write_error(text)
 
 
 def write_error(text: str) -> None:
@@ -214,39 +256,57 @@ def exit_status(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):
-        return code & 0xFF
+        return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 255
     flush(sys.stdout)
     write_error(f"{code}\n")
     return 1
 
 
 def flush(stream: Any) -> bool:
+    """Whether all is written. A stream that is gone or closed has nothing to write."""
     try:
-        stream.flush()
-    except BaseException:
+        if stream is not None and not stream.closed:
+            stream.flush()
+    except BaseException as error:
+        write_error(f"Exception ignored in: {stream!r}\n{type(error).__name__}: {error}\n")
         return False
     return True
 
 
-def finish(status: int) -> NoReturn:
-    """End as the interpreter does: threads first, then exit functions, then buffers."""
+def finish(status: int, *, tidy: bool = False) -> NoReturn:
+    """End as the interpreter does: threads first, then exit functions, buffers, objects."""
     for step in (_join_threads, _run_exit_functions):
         try:
             step()
         except BaseException:
             pass
-    if not (sys.stdout is None or flush(sys.stdout)) and status == 0:
-        status = 120  # what the interpreter answers when its output can't be written
-    flush(sys.stderr)
-    _exit(status)
+    written = flush(getattr(sys, "stdout", None))
+    flush(getattr(sys, "stderr", None))
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, name, getattr(sys, f"__{name}__", None))
+    if tidy:
+        sys.modules.pop("__main__", None)
+        _collect()
+    written = written and flush(sys.stdout)
+    if status == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _kill(os.getpid(), signal.SIGINT)
+    _exit(status if written else 120)  # what the interpreter answers when its output can't be written
 
 
 def run_command(source: int, name: str, command: list[str]) -> NoReturn:
     """Any interpreter: the source becomes a file in scratch, then the command replaces this process."""
-    with open(name, "wb") as file:
-        file.write(read_all(source))
+    write_program(name, read_all(source))
     os.closerange(3, 4096)
+    if command[0] == "python3":
+        command = [sys.executable, *command[1:]]  # the same Python for both launchers
     os.execvpe(command[0], command, os.environ)
+
+
+def write_program(name: str, source: bytes) -> None:
+    """The program as a file in scratch."""
+    with open(name, "wb") as file:
+        file.write(source)
 
 
 def preload() -> None:
