@@ -60,7 +60,7 @@ class Claims:
         self._heartbeat = redis.register_script(HEARTBEAT)
 
     def claim(self, evaluation: str, owner: str) -> Claim | None:
-        """The next submission that waits; None where there is none. `owner` is never used twice."""
+        """The next submission that waits; None where there is none. `owner`, `worker:turn:number`, is used once."""
         found = self._run(self._claim, evaluation, owner, self._settings.lease_seconds)
         if not found:
             return None

@@ -199,8 +199,11 @@ local _, attempts, lost, cancelled, ttl = unpack(ARGV)
 local found = {}
 for _, claim in ipairs(redis.call('ZRANGEBYSCORE', key('claims'), '-inf', clock(), 'LIMIT', 0, 1000)) do
   local id, index = string.match(claim, '^(%S+) (%d+)$')
+  local owner = redis.call('HGET', part(id, 'c'), index)
   redis.call('ZREM', key('claims'), claim)
-  if redis.call('HDEL', part(id, 'c'), index) == 1 then
+  if owner then
+    redis.call('HDEL', part(id, 'c'), index)
+    redis.call('ZREM', part(id, 't'), string.match(owner, '^[^:]*:([^:]*)') or '')
     found[#found + 1] = claim
     if redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1 then
       store(id, index, cancelled, '', ttl)
@@ -214,7 +217,8 @@ end
 return found
 """
 )
-"""prefix, attempts allowed, judgement of what is lost for good, of what was cancelled, seconds to keep."""
+"""prefix, attempts allowed, judgement of what is lost for good, of what was cancelled, seconds to keep. The turn that
+claimed (an owner is `worker:turn:number`) is as dead as its worker, and makes room for another."""
 
 NEXT_TURN = (
     _HELPERS

@@ -220,6 +220,18 @@ async def test_a_turn_that_was_lost_is_replaced(evaluations, claims, store, monk
     assert turns(store) == 1
 
 
+async def test_the_turn_of_a_dead_worker_is_replaced_with_what_it_held(evaluations, claims, store) -> None:
+    live(store, claims)
+    await evaluations.accept("e", intake(1))
+    turn = store.lpop("rq:queue:microcoder").decode()
+    claims.claim("e", f"dead:{turn}:1")
+    time.sleep(0.25)
+
+    recover(store, claims)
+
+    assert turns(store) == 1
+
+
 async def test_a_turn_in_hand_or_in_the_queue_isnt_replaced(evaluations, claims, store, monkeypatch) -> None:
     monkeypatch.setattr("service.claims.STARTING", 0.1)
     await evaluations.accept("e", intake(2))
