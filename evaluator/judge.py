@@ -5,6 +5,7 @@ a test is replaced and the test repeated; when a second fresh box dies on the sa
 harmless passes in the same place, the program is to blame, so that killing the box is no way out of a bad verdict.
 """
 
+import json
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
@@ -193,12 +194,9 @@ class Session:
             rest = calls[index:] if losses == 0 else [calls[index]]
             runs = self._take().run_all(self._artifact, rest, self._limits, stop_on_failure=stop_on_failure)
             try:
-                ended = losses == 0
-                for run in runs:
+                for run in runs:  # ends early after a failed run: who asks for more then accepted it nevertheless
                     index, losses = index + 1, 0
                     yield run
-                if ended:
-                    return
             except BoxLost as error:
                 self._drop()
                 losses += 1
@@ -260,7 +258,7 @@ def compile_limits(limits: Limits) -> Limits:
 
 def blame(limits: Limits) -> Run:
     """The facts put down for a program that ended two boxes."""
-    return Run(None, 9, 0.0, 0.0, 0, None, b"", b"The program ended its box twice.\n", False)
+    return Run(None, 9, 0.0, 0.0, 0, None, b"", b"The program ended its box twice.\n", False, failure="ended")
 
 
 def build_call(test: TestCase, program: Program) -> Call:
@@ -295,10 +293,25 @@ def judge_run(index: int, test: TestCase, run: Run, limits: Limits, policy: Poli
         memory_bytes=run.memory_bytes,
         exit_code=run.exit_code,
         signal=run.signal,
-        output=run.stdout[:MAX_OUTPUT].decode("utf-8", "replace") if test.expected is None else None,
+        output=describe_output(test, run) if test.expected is None else None,
         stderr=stderr or None,
         detail=detail if detail is not None or match is None or match.matched else match.explanation,
     )
+
+
+def describe_output(test: TestCase, run: Run) -> str | None:
+    """What a test without an expected output answers: the value that was returned, or what was printed."""
+    if test.kind is TestKind.FUNCTIONAL:
+        if run.value is None:
+            return None
+        try:
+            value = decode(run.value.partition(b"\n")[0])
+            return json.dumps(value)[:MAX_OUTPUT]
+        except ValueError:
+            return None
+        except TypeError:  # sets and the like have no JSON form
+            return repr(value)[:MAX_OUTPUT]
+    return run.stdout[:MAX_OUTPUT].decode("utf-8", "replace")
 
 
 Outcome = tuple[Verdict, Match | None, str | None]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import SandboxUnavailable
+from evaluator.judge import judge_run
 from evaluator.model import Limits, Policy, Program, TestCase, TestKind, Verdict
 from evaluator.sandbox.base import Box, Call, CompileFailure, Launcher, Run
 from evaluator.sandbox.bubblewrap import BubblewrapBackend
 from evaluator.sandbox.docker import DockerBackend
-from evaluator.judge import judge_run
 from tests.ordinary_user_helper import OrdinaryUser
 from tests.requirements_helper import require
 
@@ -88,11 +88,13 @@ def find_processes(namespace: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if (entry / "ns" / "pid").stat().st_ino == namespace and " Z " not in (entry / "stat").read_text():
-                    found.append(int(entry.name))
+                if (entry / "ns" / "pid").stat().st_ino == namespace:
+                    facts = dict(line.split(":\t", 1) for line in (entry / "status").read_text().splitlines())
+                    if not facts["State"].startswith("Z"):
+                        found.append((int(facts["NSpid"].split()[-1]), int(entry.name)))
             except OSError:
                 pass  # it ended, or isn't ours to look at
-    return sorted(found, key=lambda pid: Path(f"/proc/{pid}/status").read_text().split("NSpid:")[1].split()[-1] != "1")
+    return [pid for _, pid in sorted(found)]
 
 
 def open_room(kind: str) -> Iterator[Room]:

@@ -273,8 +273,20 @@ class RunnerBox:
         return reply
 
     def reset(self) -> bool:
-        """After every run the runner has proven the box empty; what is left to check is health and age."""
-        return self._healthy and not self._closed and self._age < MAX_AGE
+        """After every run the runner has proven the box empty; what is left to check is health, age, and life."""
+        return self._healthy and not self._closed and self._age < MAX_AGE and self._lives()
+
+    def _lives(self) -> bool:
+        """Whether the runner is there and silent. One that has hung up, or speaks unasked, is not."""
+        try:
+            self._connection.setblocking(False)
+            self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        self._healthy = False
+        return False
 
     def close(self) -> None:
         """Hang up: the runner ends, and with it, as pid 1, everything in the box."""

@@ -3,6 +3,7 @@
 There is no third state: a box that can't be reset is destroyed and forgotten.
 """
 
+import contextlib
 import importlib
 import logging
 import threading
@@ -47,18 +48,30 @@ class Pool:
         self._order_spare()
 
     def take(self) -> Box:
-        """A clean box.
+        """A clean box that lives.
 
         Raises:
             SandboxUnavailable: none could be made.
         """
+        while (waiting := self._next_waiting()) is not None:
+            if waiting.reset():
+                self._order_spare()
+                return waiting
+            waiting.close()  # it died while nobody used it: that is no program's doing
+        box = self._backend.start()
+        self._order_spare()
+        return box
+
+    def _next_waiting(self) -> Box | None:
+        """An idle box, else the spare one."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
             spare, self._spare = self._spare, None
-        box = spare.result() if spare is not None else self._backend.start()
-        self._order_spare()
-        return box
+        if spare is not None:
+            with contextlib.suppress(SandboxUnavailable):  # now it may be possible; if not, `take` says so
+                return spare.result()
+        return None
 
     def give(self, box: Box) -> None:
         """Take a box back: reset, or else destroyed."""
