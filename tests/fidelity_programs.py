@@ -158,6 +158,8 @@ PROGRAMS = {
         "    capture_output=True, text=True).stdout)",
     # --- the rest
     "threads": "import threading, time\ndef f(n): time.sleep(n / 50); print(n)\nfor n in range(3): threading.Thread(target=f, args=(n,)).start()",
+    "many threads": "import threading, time\nts = [threading.Thread(target=time.sleep, args=(.1,)) for _ in range(30)]\n"
+        "for t in ts: t.start()\nfor t in ts: t.join()\nprint('end')",
     "main thread": "import threading\nprint(threading.current_thread(), threading.main_thread() is threading.current_thread(), threading.active_count())"
         " if 0 else print(threading.current_thread().name, threading.active_count())",
     "stack size": "import sys, threading\nsys.setrecursionlimit(10**6); threading.stack_size(2**27)\n"

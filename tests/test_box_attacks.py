@@ -95,7 +95,8 @@ LITTER = {
         "for i in range(20): os.chdir('..'); os.chmod('a', 0)",
     "a thousand levels": "import os\nfor i in range(1000): os.mkdir('x' * 200); os.chdir('x' * 200)",
     "many files": "for i in range(1500): open(f'{i}', 'w').close()",
-    "strange names": "import os\nfor name in (b'\\xff\\xfe', b'a\\nb', b'-rf', b' ', b'*', b'...'): os.mkdir(name); open(name + b'/x', 'w')",
+    "strange names": "import os\n"
+        "for name in (b'\\xff\\xfe', b'a\\nb', b'-rf', b' ', b'*', b'...'): os.mkdir(name); open(name + b'/x', 'w')",
     "links and pipes": "import os\nos.symlink('/', 'root'); os.symlink('.', 'self'); os.symlink('/etc/passwd', 'p')\n"
         "os.mkfifo('fifo'); open('f', 'w').write('x'); os.link('f', 'g'); os.chmod('f', 0)",
     "a scratch without permissions": "import os\nopen('f', 'w').close()\ntry: os.chmod('/w', 0)\nexcept OSError: pass",
@@ -120,14 +121,18 @@ SURVIVORS = {
     "a daemon": "import os, time\nif not os.fork():\n  os.setsid()\n  if not os.fork(): time.sleep(100)\n  os._exit(0)",
     "a daemon that ignores signals": "import os, time, signal\nfor s in signal.valid_signals():\n"
         "  try: signal.signal(s, signal.SIG_IGN)\n  except OSError: pass\nif not os.fork(): time.sleep(100)",
-    "stopped children": "import os, time, signal\nfor _ in range(5):\n  if not os.fork(): os.kill(os.getpid(), signal.SIGSTOP)",
+    "stopped children": "import os, time, signal\nfor _ in range(5):\n"
+        "  if not os.fork(): os.kill(os.getpid(), signal.SIGSTOP)",
     "a fork bomb": "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass",
     "a fork bomb that ends at once": "import os\nfor _ in range(5): os.fork()\nos._exit(0)",
-    "a storm": "import os\nif os.fork(): os._exit(0)\nwhile True:\n  try:\n    if os.fork(): os._exit(0)\n  except OSError: pass",
-    "writers to scratch": "import os, itertools\nif not os.fork():\n  for i in itertools.count(): open(str(i % 50), 'w').write('x')",
+    "a storm": "import os\nif os.fork(): os._exit(0)\nwhile True:\n  try:\n    if os.fork(): os._exit(0)\n"
+        "  except OSError: pass",
+    "writers to scratch": "import os, itertools\nif not os.fork():\n"
+        "  for i in itertools.count(): open(str(i % 50), 'w').write('x')",
     "a stopped self": "import os, signal, time\nif not os.fork():\n  time.sleep(.05)\n"
         "  os.kill(os.getppid(), signal.SIGCONT); os._exit(0)\nos.kill(os.getpid(), signal.SIGSTOP)",
-    "threads": "import threading, time\nfor _ in range(20): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()",
+    "threads": "import threading, time\n"
+        "for _ in range(20): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()",
     "many zombies": "import os\nfor _ in range(40):\n  if not os.fork(): os._exit(0)",
 }  # fmt: skip
 
@@ -154,7 +159,8 @@ def test_too_many_processes_are_a_limit_or_an_error(room: Room):
 
 PATCHES = (
     "import builtins; builtins.print = builtins.sum = None",
-    "import json, sys, math; json.dumps = json.loads = None; sys.stdout = None; math.pi = 3; sys.modules['heapq'] = None",
+    "import json, sys, math; json.dumps = json.loads = None; sys.stdout = None; math.pi = 3; "
+    "sys.modules['heapq'] = None",
     "import sys; sys.setrecursionlimit(50); sys.path[:] = []; sys.argv.append('x')",
     "import os; os.environ['HOME'] = 'x'; os.chdir('/'); os.umask(0o777); os._exit(0)",
     "import signal, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)); signal.alarm(1)",
@@ -165,8 +171,11 @@ PATCHES = (
 @pytest.mark.parametrize("patch", PATCHES)
 def test_what_one_test_patches_the_next_does_not_see(room: Room, patch: str):
     room.run(patch)
-    probe = "import json, math, heapq, sys, os, resource\nprint(json.dumps(sum([1])), math.pi > 3.1, sys.getrecursionlimit(),"
-    probe += " os.environ['HOME'], os.getcwd(), len(sys.argv), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    probe = (
+        "import json, math, heapq, sys, os, resource\nprint(json.dumps(sum([1])), math.pi > 3.1,"
+        " sys.getrecursionlimit(), os.environ['HOME'], os.getcwd(), len(sys.argv),"
+        " resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
     assert room.run(probe).stdout == b"1 True 1000 /w /w 1 512\n"
 
 

@@ -126,17 +126,19 @@ def f(): return [Liar([1]), Number(2), Text('x'), Any()]
 
 def test_patched_encoders_do_not_change_what_arrives(room: Room):
     source = (
-        "import json, builtins\njson.dumps = lambda *a, **k: '[1]'\nbuiltins.type = builtins.isinstance = lambda *a: True\n"
+        "import json, builtins\njson.dumps = lambda *a, **k: '[1]'\n"
+        "builtins.type = builtins.isinstance = lambda *a: True\n"
         "def f(): return 2"
     )
     assert room.call(source, "f").value in (None, b"2")
 
 
 def test_a_forged_value_is_still_only_data(room: Room):
-    source = 'import os\nfor d in range(3, 64):\n    try: os.write(d, b\'{"$":"evil"}\')\n    except OSError: pass\ndef f(): return 1'
+    source = 'import os\nfor d in range(3, 64):\n    try: os.write(d, b\'{"$":"evil"}\')\n    except OSError: pass\n'
+    source += "def f(): return 1"
     run = room.call(source, "f")
     if run.value not in (None, b"1"):
-        with pytest.raises(ValueError, match="tag|encoded|Extra"):
+        with pytest.raises(ValueError, match=r"tag|encoded|Extra"):
             decode(run.value.partition(b"\n")[0])
 
 
@@ -162,7 +164,7 @@ CHECKS = {
     "an expected error": ("def f(x): raise ValueError('bad')",
         "try: f(1)\nexcept ValueError as e: assert str(e) == 'bad'\nelse: assert False", None),
     "HumanEval's form": (ADD, "def check(candidate):\n    assert candidate(1, 2) == 3\ncheck(f)", None),
-    "values of every kind": ("def f(x): return x", "for v in (1, 'a', None, [1, (2,)], {'k': {1}}, 1.5, 2 ** 300, b'x'):\n"
+    "values of every kind": ("def f(x): return x", "for v in (1, 'a', None, [1, (2,)], {'k': {1}}, 2 ** 300, b'x'):\n"
         "    assert f(v) == v and type(f(v)) is type(v)", None),
     "arguments changed in place": ("def f(x): x.sort()", "l = [2, 1]\nassert f(l) is None\nassert l == [1, 2]", None),
     "functions as arguments": ("def f(g, x): return g(x) + 1", "assert f(lambda n: n * 2, 4) == 9", None),
@@ -176,28 +178,34 @@ CHECKS = {
     "exit before the names are asked for": ("raise SystemExit(0)", "pass", "ended"),
     "the test calls exit": (ADD, "raise SystemExit(0)\nassert False", "error"),
     "its own abs": ("def abs(x): return -1\ndef f(): return 5", "assert abs(f() - 1) < 0.5", "assertion"),
-    "its own isinstance": ("def isinstance(*a): return True\ndef f(): return 'x'", "assert isinstance(f(), int)", "assertion"),
+    "its own isinstance": ("def isinstance(*a): return True\n"
+        "def f(): return 'x'", "assert isinstance(f(), int)", "assertion"),
     "its own AssertionError": ("class AssertionError(BaseException): pass\nimport builtins\n"
         "builtins.AssertionError = AssertionError\ndef f(): return 1", "assert f() == 2", "assertion"),
     "it raises AssertionError": ("def f(): raise AssertionError", "assert f() == 2", "error"),
     "the test prints": (ADD, "print('x' * 100_000, flush=True)\nassert f(1) == 1", None),
-    "no length": ("class E:\n    def __iter__(s): return iter([3])\ndef f(): return E()", "assert list(f()) == [3]", None),
+    "no length": ("class E:\n    def __iter__(s): return iter([3])\n"
+        "def f(): return E()", "assert list(f()) == [3]", None),
     "replaced builtins": ("import builtins\nbuiltins.abs = builtins.all = lambda *a: True\n"
         "builtins.len = lambda x: 3\ndef f(): return [1]", "assert len(f()) == 3", ("assertion", "ended")),
-    "always equal": ("class E:\n    def __eq__(s, o): return True\n    def __ne__(s, o): return False\ndef f(): return E()",
+    "always equal": ("class E:\n    def __eq__(s, o): return True\n    def __ne__(s, o): return False\n"
+        "def f(): return E()",
         "assert f() == 1", "assertion"),
     "always equal, mirrored": ("class E(int):\n    def __eq__(s, o): return True\ndef f(): return E(5)",
         "assert 1 == f()", "assertion"),
     "always contained": ("class E:\n    def __contains__(s, o): return True\n    def __iter__(s): return iter([])\n"
         "def f(): return E()", "assert 3 in f()", "assertion"),
-    "always larger": ("class E:\n    def __gt__(s, o): return True\n    def __lt__(s, o): return True\ndef f(): return E()",
+    "always larger": ("class E:\n    def __gt__(s, o): return True\n    def __lt__(s, o): return True\n"
+        "def f(): return E()",
         "assert f() > 3", "error"),
     "always true": ("class E:\n    def __bool__(s): return True\n    def __eq__(s, o): return s\ndef f(): return E()",
         "assert f() == 1", "assertion"),
-    "kills its parent": ("import os\ndef f(x):\n    os.kill(os.getppid(), 9); return x", "assert f(1) == 2", ("assertion", "error")),
+    "kills its parent": ("import os\ndef f(x):\n"
+        "    os.kill(os.getppid(), 9); return x", "assert f(1) == 2", ("assertion", "error")),
     "kills everyone": ("import os, signal\ndef f(x):\n    try: os.kill(-1, signal.SIGKILL)\n    except OSError: pass\n"
         "    return x", "assert f(1) == 2", ("assertion", "ended")),
-    "ends in a loop of forks": ("import os\nos.fork()\ndef f(x): return x", "assert f(1) == 2", ("assertion", "ended", "error")),
+    "ends in a loop of forks": ("import os\nos.fork()\n"
+        "def f(x): return x", "assert f(1) == 2", ("assertion", "ended", "error")),
     "patches the test's modules": ("import math\nmath.isclose = lambda *a, **k: True\ndef f(): return 1",
         "import math\nassert math.isclose(f(), 2)", "assertion"),
 }  # fmt: skip
@@ -212,15 +220,21 @@ def test_assertions_say_what_is_so(room: Room, what: str):
 
 
 FORGERIES = {
-    "writes to every descriptor": "import os\nfor d in range(256):\n    for t in (b'[\"passed\",\"\"]', b'\\x0f' + b'\\0' * 7 + b'[\"value\",3,null]'):\n"
+    "writes to every descriptor": "import os\nfor d in range(256):\n"
+        "    for t in (b'[\"passed\",\"\"]', b'\\x0f' + b'\\0' * 7 + b'[\"value\",3,null]'):\n"
         "        try: os.write(d, t)\n        except OSError: pass",
-    "writes through /proc": "import os\nfor p in os.listdir('/proc'):\n    if p.isdigit():\n        for d in range(10):\n"
-        "            try: open(f'/proc/{p}/fd/{d}', 'wb').write(b'[\"passed\",\"\"]')\n            except OSError: pass",
-    "truncates everything": "import os\nfor d in range(256):\n    try: os.ftruncate(d, 0); os.pwrite(d, b'[\"passed\",\"\"]', 0)\n"
+    "writes through /proc": "import os\nfor p in os.listdir('/proc'):\n    if p.isdigit():\n"
+        "        for d in range(10):\n"
+        "            try: open(f'/proc/{p}/fd/{d}', 'wb').write(b'[\"passed\",\"\"]')\n"
+        "            except OSError: pass",
+    "truncates everything": "import os\nfor d in range(256):\n"
+        "    try: os.ftruncate(d, 0); os.pwrite(d, b'[\"passed\",\"\"]', 0)\n"
         "    except OSError: pass",
     "answers by itself": "import sys\nline = None\nimport gc, struct, os\n"
-        "for d in range(3, 20):\n    try: os.write(d, struct.pack('<Q', 16) + b'[\"value\",7,null]')\n    except OSError: pass",
-    "finds the conversation's object": "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ in ('Servant', 'Line'):\n"
+        "for d in range(3, 20):\n    try: os.write(d, struct.pack('<Q', 16) + b'[\"value\",7,null]')\n"
+        "    except OSError: pass",
+    "finds the conversation's object": "import gc\nfor o in gc.get_objects():\n"
+        "    if type(o).__name__ in ('Servant', 'Line'):\n"
         "        o.__class__.send = lambda *a: None",
     "ends with a nice exit": "import os, atexit\natexit.register(os._exit, 0)",
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """The contract of a box, held by every backend: a program runs as under `python program.py`, and its limits hold.
 
-What a hostile program may try is in `test_box_attacks.py`, calls of functions and assertion tests in `test_box_calls.py`;
-the kinds of boxes are in `boxes_helper.py`.
+What a hostile program may try is in `test_box_attacks.py`, calls of functions and assertion tests are in
+`test_box_calls.py`, the kinds of boxes in `boxes_helper.py`.
 """
 
 import hashlib
@@ -109,7 +109,8 @@ OUTPUTS = {
         "import threading, time\ndef late(): time.sleep(.1); print('late')\n"
         "threading.Thread(target=late).start(); print('soon')", b"soon\nlate\n", 0),
     "a daemon thread": (
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('a')", b"a\n", 0),
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "print('a')", b"a\n", 0),
     "sys.stdout.write": ("import sys; sys.stdout.write('a')", b"a", 0),
     "sys.stdout.buffer": ("import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n')", b"\xff\x00\n", 0),
     "os.write": ("import os; os.write(1, b'\\xfe')", b"\xfe", 0),
@@ -143,7 +144,8 @@ WORKS = {
     "recursion in a thread": "import sys, threading; sys.setrecursionlimit(10 ** 6); threading.stack_size(256 << 20)\n"
         "def f(n): return n and 1 + f(n - 1)\nout = []\nt = threading.Thread(target=lambda: out.append(f(50_000)))\n"
         "t.start(); t.join(); assert out == [50_000]",
-    "the recursion limit": "def f(): f()\ntry: f()\nexcept RecursionError: pass\nimport sys; assert sys.getrecursionlimit() == 1000",
+    "the recursion limit": "def f(): f()\ntry: f()\nexcept RecursionError: pass\n"
+        "import sys; assert sys.getrecursionlimit() == 1000",
     "subprocess": "import subprocess, sys\n"
         "assert subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True).stdout == b'1\\n'",
     "threads": "from concurrent.futures import ThreadPoolExecutor as T\n"
@@ -151,16 +153,19 @@ WORKS = {
     "asyncio": "import asyncio\nasync def f(): await asyncio.sleep(.01); return 7\nassert asyncio.run(f()) == 7",
     "numpy": "import numpy as np; assert (np.arange(9).reshape(3, 3) @ np.eye(3)).sum() == 36",
     "random differs from run to run": "import random; print(random.getrandbits(64))",
-    "files in scratch": "open('a', 'w').write('x'); import os; assert os.listdir() == ['a'] and open('a').read() == 'x'",
+    "files in scratch": "open('a', 'w').write('x'); import os; "
+        "assert os.listdir() == ['a'] and open('a').read() == 'x'",
     "tempfile": "import tempfile\nwith tempfile.TemporaryFile() as f: f.write(b'1')",
     "signal handlers": "import signal, os; got = []\nsignal.signal(signal.SIGUSR1, lambda *_: got.append(1))\n"
         "os.kill(os.getpid(), signal.SIGUSR1); assert got == [1]",
-    "alarm": "import signal\ndef f(*_): raise SystemExit(0)\nsignal.signal(signal.SIGALRM, f); signal.alarm(1)\nwhile 1: pass",
+    "alarm": "import signal\ndef f(*_): raise SystemExit(0)\nsignal.signal(signal.SIGALRM, f); signal.alarm(1)\n"
+        "while 1: pass",
     "time zone": "import time; assert time.tzname == ('UTC', 'UTC') and time.localtime(0).tm_hour == 0",
     "the text encoding": "import sys, locale; assert sys.stdout.encoding == 'utf-8' == sys.getfilesystemencoding()",
     "hashes are the same in every run": "print(hash('a'))",
     "no module of ours": "import sys; assert not [m for m in sys.modules if 'microcoder' in m or 'evaluator' in m]",
-    "modules of scratch": "open('mine.py', 'w').write('x = 1'); import sys; sys.path.insert(0, '.'); import mine; assert mine.x == 1",
+    "modules of scratch": "open('mine.py', 'w').write('x = 1'); import sys; sys.path.insert(0, '.'); import mine; "
+        "assert mine.x == 1",
     "dataclasses and pickle": "import dataclasses, pickle\n@dataclasses.dataclass\nclass A: x: int\n"
         "assert pickle.loads(pickle.dumps(A(1))) == A(1)",
 }  # fmt: skip
@@ -259,7 +264,8 @@ def test_the_wall_limit_holds_for_sleepers(room: Room):
     "x = bytearray(1 << 36)",
     "import numpy\nx = numpy.ones(10**8)",
     "import numpy\nx = numpy.zeros(10**13)",
-    "import os, time\nfor _ in range(4):\n  if not os.fork():\n    x = b'x' * (60 << 20); time.sleep(20)\ntime.sleep(20)",
+    "import os, time\nfor _ in range(4):\n  if not os.fork():\n    x = b'x' * (60 << 20); time.sleep(20)\n"
+        "time.sleep(20)",
     "x = 'a'\nwhile True: x += x",
     "import sys; sys.setrecursionlimit(10**9)\ndef f(n): return f(n + 1) + 1\nf(0)",
     "def f():\n  try:\n    x = []\n    while True: x.append(' ' * 10**6 + str(len(x)))\n  except MemoryError: f()\nf()",

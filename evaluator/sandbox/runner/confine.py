@@ -135,12 +135,14 @@ class Slot:
             os.setresuid(uid, uid, uid)
 
 
-def apply_limits(slot: Slot, limits: dict[str, Any]) -> None:
+def apply_limits(slot: Slot, limits: dict[str, Any], *, executes: bool = False) -> None:
     """The limits that the kernel holds. Soft CPU limit first, so that the end has a name (SIGXCPU); the watch is
     faster than both. The address space is only a backstop: it has room for thread stacks and for numpy's reservations.
     """
     cpu = max(1, int(limits["cpu"]) + 2)
     room = slot.address_space + limits["memory"] + max(limits["memory"], 1 << 30)
+    if executes:  # another program's threads reserve as much stack each as the main one may grow to
+        room += limits["processes"] * max(0, resource.getrlimit(resource.RLIMIT_STACK)[0])
     files = limits["output"] + 1
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, cpu, cpu + 1),

@@ -159,7 +159,7 @@ class Runner:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             confine.set_dumpable(True)
             self.resist_nothing()
-            confine.apply_limits(self.slot, self.limits)
+            confine.apply_limits(self.slot, self.limits, executes=self.order.get("mode") == "command")
             self.orders.control.close()
             work = prepare()
             self.started[number] = 1  # from here on, whatever happens is the program's doing
