@@ -61,6 +61,17 @@ def test_golden_values(case: dict[str, Any], policy: Policy) -> None:
     check(compare_value(expected_text(case), eval(case["value"], dict(NAMES)), policy), case)
 
 
+@pytest.mark.parametrize(("case", "policy"), [*golden_cases("text"), *golden_cases("value")])
+def test_livecodebench_profile_agrees_with_its_recorded_verdict(case: dict[str, Any], policy: Policy) -> None:
+    """Whatever a case's own policy: LiveCodeBench has one comparison only."""
+    profile = Policy(profile="livecodebench")
+    if "text" in case:
+        match = compare(expected_text(case), case["text"].encode("utf-8"), profile)
+    else:
+        match = compare_value(expected_text(case), eval(case["value"], dict(NAMES)), profile)
+    assert match.matched is case.get("livecodebench", False), match.explanation
+
+
 def test_every_rung_has_golden_cases_that_it_accepts() -> None:
     """No rung is without an example, in its own kind."""
     for kind, rungs in (("text", TEXT_RUNGS), ("value", VALUE_RUNGS)):

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from evaluator.comparison.literals import GiantInteger, parse
 from evaluator.comparison.numerals import Tolerance, close_value
-from evaluator.comparison.unordered import MAXIMUM_PAIRS, leftover, unpaired
+from evaluator.comparison.unordered import leftover, unpaired
 from evaluator.comparison.wording import IN_ANY_ORDER, NOTHING, spell_path
 from evaluator.model import Order
 
 _KEY_DEPTH = 100
 _UNORDERED_DEPTH = 40
-_PAIR_BUDGET = 2_000_000
+_STEPS = 500_000
 _INTEGERS: Final = (int, GiantInteger)
 _NUMBERS: Final = (int, float, bool, complex, GiantInteger)
 _SEQUENCES: Final = (list, tuple)
@@ -60,6 +60,7 @@ class Difference:
     actual: object
 
 
+_SOMEWHERE: Final = Difference("", None, None)
 _Pairs = Iterator[tuple[object, Any, Any]]
 
 
@@ -73,7 +74,7 @@ class _Walk:
 
     def __init__(self, relation: Relation) -> None:
         self.relation = relation
-        self.pairs_left = _PAIR_BUDGET
+        self.steps_left = _STEPS
         self.depth = 0
 
     def walk(self, expected: object, actual: object) -> Difference | None:
@@ -83,10 +84,13 @@ class _Walk:
             for key, first, second in frames[-1]:
                 if type(first) is type(second) and type(first) in (int, str) and first == second:
                     continue
+                self.steps_left -= 1
                 inner = self._compare(first, second, outermost=len(frames) == 1 and not self.depth)
                 if inner is True:
                     continue
                 path.append(key)
+                if inner is False and self.depth:
+                    return _SOMEWHERE
                 if inner is False:
                     return Difference(spell_path(path[1:]), first.value if type(first) is _Differs else first, second)
                 frames.append(inner)
@@ -145,10 +149,12 @@ class _Walk:
         if not missing:
             return True
         self.depth += 1
-        budget = min(MAXIMUM_PAIRS, self.pairs_left)
-        if len(missing) ** 2 <= budget:
-            self.pairs_left -= len(missing) ** 2
-        failed = unpaired(missing, extra, lambda first, second: self.walk(first, second) is None, budget)
+        failed = unpaired(
+            missing,
+            extra,
+            close=lambda first, second: self.walk(first, second) is None,
+            affordable=lambda: self.steps_left > 0,
+        )
         self.depth -= 1
         return True if failed is None else _differing(failed)
 

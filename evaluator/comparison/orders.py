@@ -11,7 +11,7 @@ from itertools import zip_longest
 from evaluator.comparison.numerals import exact_value
 from evaluator.comparison.pairs import Pair, TokenRule, canonical_word, token_rule
 from evaluator.comparison.texts import Text, skip_common_tokens, split_tokens
-from evaluator.comparison.unordered import MAXIMUM_PAIRS, unpaired
+from evaluator.comparison.unordered import unpaired
 from evaluator.model import Order, Policy
 
 Unmatched = tuple[bytes | None, bytes | None]
@@ -62,7 +62,7 @@ class _Matcher:
             return None if agree(one, other) else (one, other)
         first, second = _uncommon_keys(first, second, key)
         missing, extra = sorted(first.elements(), key=_by_number), sorted(second.elements(), key=_by_number)
-        return unpaired(missing, extra, agree, MAXIMUM_PAIRS)
+        return unpaired(missing, extra, agree)
 
     def lines_agree(self, expected: bytes, actual: bytes) -> bool:
         """Say whether two lines agree, in order or, where the policy says so, in any order of their tokens."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
-MAXIMUM_PAIRS = 40_000
+_MAXIMUM_LEFTOVER = 200
 
 
 def leftover(
@@ -40,19 +40,23 @@ def leftover(
 
 
 def unpaired(
-    missing: Sequence[Item], extra: Sequence[Item], close: Callable[[Item, Item], bool], maximum_pairs: int
+    missing: Sequence[Item],
+    extra: Sequence[Item],
+    close: Callable[[Item, Item], bool],
+    affordable: Callable[[], bool] = lambda: True,
 ) -> tuple[Item, Item] | None:
     """Pair what is left over with what is close to it (a number within a tolerance); return two without partner.
 
-    Both must be of one length. Pairs in sorted order, or, where that fails and few enough are left, first come first
-    served. Wrongly rejects, at worst, many leftover items whose noise changes their sorted order.
+    Both must be of one length. Pairs in sorted order, or, where that fails, few are left, and it stays affordable, first
+    come first served. Wrongly rejects, at worst, many leftover items whose noise changes their sorted order.
     """
     failed = next((pair for pair in zip(missing, extra, strict=True) if not close(*pair)), None)
-    if failed is None or len(missing) * len(extra) > maximum_pairs:
+    if failed is None or not 1 < len(missing) <= _MAXIMUM_LEFTOVER:
         return failed
     free = list(extra)
     for item in missing:
-        partner = next((place for place, other in enumerate(free) if close(item, other)), None)
+        partners = (place for place, other in enumerate(free) if affordable() and close(item, other))
+        partner = next(partners, None)
         if partner is None:
             return item, free[0]
         free.pop(partner)

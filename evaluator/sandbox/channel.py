@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import random
+import select
 import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -278,15 +279,10 @@ class RunnerBox:
 
     def _lives(self) -> bool:
         """Whether the runner is there and silent. One that has hung up, or speaks unasked, is not."""
-        try:
-            self._connection.setblocking(False)
-            self._connection.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        self._healthy = False
-        return False
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        self._healthy = not poll.poll(0)
+        return self._healthy
 
     def close(self) -> None:
         """Hang up: the runner ends, and with it, as pid 1, everything in the box."""
