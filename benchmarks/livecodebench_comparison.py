@@ -64,17 +64,6 @@ Pair = tuple[str, str, Any]
 SPACES = [" ", "  ", "\t", "\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u2003"]
 SPACES += ["\u2028", "\u3000", "\u200b", "\ufeff", "\x00"]
 WORDS = [
-    "YES",
-    "NO",
-    "Yes",
-    "No",
-    "yes",
-    "-1",
-    "Impossible",
-    "True",
-    "False",
-    "None",
-    "abc",
     "#",
     "..#",
     "é",
@@ -89,6 +78,7 @@ WORDS = [
     "snan12",
     "NaN5",
 ]
+WORDS += ["YES", "NO", "Yes", "No", "yes", "-1", "Impossible", "True", "False", "None", "abc"]  # fmt: skip
 WORDS += [
     "inf",
     "-inf",
