@@ -111,7 +111,9 @@ def open_room(kind: str) -> Iterator[Room]:
     else:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o755)
-            with OrdinaryUser(Path(folder)) as user:
+            user = OrdinaryUser(Path(folder))
+            require("ordinary user", user.find_obstacle())
+            with user:
                 yield from _keep(Room(kind, user.backend.start, user.process.pid))
 
 

