@@ -1,12 +1,13 @@
 """Why an output was rejected: position, expected and found, in one readable line."""
 
 from evaluator.comparison import livecodebench_rungs, text_rungs, value_rungs
-from evaluator.comparison.objects import Relation, first_difference
+from evaluator.comparison.objects import first_difference
 from evaluator.comparison.orders import misplaced
 from evaluator.comparison.pairs import Pair
 from evaluator.comparison.texts import Text, count_tokens
+from evaluator.comparison.value_rungs import Values
 from evaluator.comparison.wording import IN_ANY_ORDER, describe, quote
-from evaluator.model import Match, Order, Policy
+from evaluator.model import Match, Order
 
 _NO_TOKEN = "nothing more"  # noqa: S105 - a word of the output, no secret
 _NO_LINE = "the end of the output"
@@ -36,15 +37,14 @@ def explain_text(pair: Pair) -> Match:
     return _reject(position, _quote_or(failure.expected, _NO_TOKEN), _quote_or(failure.actual, _NO_TOKEN))
 
 
-def explain_value(expected: object, actual: object, policy: Policy) -> Match:
+def explain_value(values: Values) -> Match:
     """Tell where two values first differ."""
-    relation = Relation()
-    if policy.profile == "livecodebench":
-        actual = value_rungs.outer_list(actual)
-        relation = Relation(numbers=True, booleans=True, nan=False)
-    elif policy.profile == "microcoder":
-        relation = value_rungs.relation(policy, value_rungs.MOST_LENIENT)
-    difference = first_difference(expected, actual, relation)
+    if values.policy.profile == "livecodebench":
+        difference = first_difference(values.expected, value_rungs.outer_list(values.actual), value_rungs.PYTHON)
+    elif values.policy.profile == "exact":
+        difference = first_difference(values.expected, values.actual, value_rungs.SAME)
+    else:
+        difference = values.difference
     if difference is None:
         return _unexplained()
     return _reject(difference.path, describe(difference.expected), describe(difference.actual))

@@ -12,6 +12,7 @@ from typing import Final
 
 from evaluator.comparison import explanations, literals, livecodebench_rungs, text_rungs, value_rungs
 from evaluator.comparison.pairs import make_pair
+from evaluator.comparison.value_rungs import Values
 from evaluator.model import Match, Policy
 
 
@@ -19,7 +20,7 @@ from evaluator.model import Match, Policy
 class Rung:
     """A rule by its name. `accepts` answers True, False, or None where the rule doesn't apply.
 
-    It takes a `Pair` of outputs, or an expected value, an actual one and the policy.
+    It takes a `Pair` of outputs, or `Values`.
     """
 
     name: str
@@ -67,11 +68,11 @@ def compare(expected: str, actual: bytes, policy: Policy) -> Match:
 
 def compare_value(expected: str, actual: object, policy: Policy) -> Match:
     """Compare what a function returned with the JSON text of what was expected."""
-    value = _expected_value(expected, policy)
+    values = Values(_expected_value(expected, policy), actual, policy)
     for rung in VALUE_RUNGS:
-        if policy.profile in rung.profiles and rung.accepts(value, actual, policy):
+        if policy.profile in rung.profiles and rung.accepts(values):
             return Match(matched=True, rung=rung.name)
-    return explanations.explain_value(value, actual, policy)
+    return explanations.explain_value(values)
 
 
 def _expected_value(expected: str, policy: Policy) -> object:

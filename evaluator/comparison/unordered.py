@@ -47,7 +47,7 @@ def unpaired(
 ) -> tuple[Item, Item] | None:
     """Pair what is left over with what is close to it (a number within a tolerance); return two without partner.
 
-    Both must be of one length. Pairs in sorted order, or, where that fails, few are left, and it stays affordable, first
+    Both must be of one length. Pairs in sorted order, or, where that fails, few are left and it stays affordable, first
     come first served. Wrongly rejects, at worst, many leftover items whose noise changes their sorted order.
     """
     failed = next((pair for pair in zip(missing, extra, strict=True) if not close(*pair)), None)

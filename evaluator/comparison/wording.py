@@ -5,6 +5,7 @@ from typing import Any, Final
 _LENGTH = 80
 _ITEMS = 12
 _DEPTH = 4
+_STEPS = 8
 IN_ANY_ORDER: Final = "in any order"
 
 
@@ -31,6 +32,8 @@ def describe(value: object) -> str:
 
 def spell_path(path: list[object]) -> str:
     """Write a path as Python would: `[4].name`, or `the value` for the outermost."""
+    if len(path) > 2 * _STEPS:
+        return f"{''.join(map(_step, path[:_STEPS]))}…{''.join(map(_step, path[-_STEPS:]))}"
     return "".join(map(_step, path)).strip() or "the value"
 
 
