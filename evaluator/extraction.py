@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # The spellings in which models announce their thinking: <think>, <|begin_of_thought|>, [THINK], ◁think▷. A tag in
-# quotes or backticks is spoken about, not used.
+# quotes or inline code is spoken about, not used.
 _NAMES = r"(?:think|thinking|thought|reasoning|scratchpad|seed:think)"
 _WORDS = r"(?:thought|thinking|reasoning)"
 _TAG = re.compile(
-    rf"(?<![`'\"\\])(?:(?P<open><{_NAMES}>|<\|(?:begin|start)_of_{_WORDS}\|>|\[THINK\]|◁think▷)"
+    rf"(?<!['\"\\])(?<!^`)(?<!^``)(?<![^`]`)(?<![^`]``)(?:(?P<open><{_NAMES}>|<\|(?:begin|start)_of_{_WORDS}\|>|\[THINK\]|◁think▷)"
     rf"|</{_NAMES}>|<\|end_of_{_WORDS}\|>|\[/THINK\]|◁/think▷)",
     re.I,
 )
@@ -99,6 +99,8 @@ def _is_tagged(line: str, fence: _Fence | None) -> bool:
     Inside a fence only a closing tag that starts its line counts: a program may hold such a text, and a draft's fence
     may be left open. A closing tag without an opening one ends a section that was opened in the prompt.
     """
+    if not any(sign in line for sign in "<[◁"):
+        return False
     if fence is None:
         return _TAG.search(line) is not None
     tag = _TAG.match(line.lstrip())
@@ -107,11 +109,11 @@ def _is_tagged(line: str, fence: _Fence | None) -> bool:
 
 def _follow_tags(line: str, thinking: bool) -> tuple[bool, str | None]:
     """Return whether the thinking goes on behind this line, and what the line says outside of it."""
-    rest: str | None = None
+    end = 0
     for tag in _TAG.finditer(line):
         thinking = tag["open"] is not None
-        rest = None if thinking else line[tag.end() :]
-    return thinking, rest
+        end = tag.end()
+    return thinking, None if thinking else line[end:]
 
 
 def _opened(line: str) -> _Fence | None:

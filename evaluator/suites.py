@@ -10,6 +10,7 @@ give the same id. Whatever can't be judged is refused here, with line, field and
 """
 
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ def read_suite(data: bytes) -> Suite:
     Raises:
         InvalidSuite: the bytes are no suite; the message names line, field and remedy.
     """
-    tests = tuple(iterate_tests(_lines(data)))
+    tests = tuple(iterate_tests(io.BytesIO(data)))
     if not tests:
         raise InvalidSuite("The suite holds no test: send one JSON object a line, with 'kind' and 'input'.")
     return Suite(suite_id(data), tests)
@@ -97,15 +98,6 @@ def read_arguments(text: str) -> list[Any]:
             )
         arguments.append(argument)
     return arguments
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        yield data[start:end]
-        start = end + 1
 
 
 def _read_test(line: bytes, number: int) -> TestCase:
