@@ -1,6 +1,7 @@
 """The comparison ladder on golden cases, and what must hold of all of them."""
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ def test_rungs_have_distinct_names_and_known_profiles() -> None:
     for rungs in (TEXT_RUNGS, VALUE_RUNGS):
         assert len({rung.name for rung in rungs}) == len(rungs)
         assert {profile for rung in rungs for profile in rung.profiles} == set(PROFILES)
+
+
+def test_every_rung_and_every_option_is_documented() -> None:
+    """`docs/comparison.md` names them all."""
+    document = (Path(__file__).parent.parent / "docs" / "comparison.md").read_text("utf-8")
+    names = [rung.name for rung in (*TEXT_RUNGS, *VALUE_RUNGS)] + [field.name for field in fields(Policy)]
+    assert [name for name in names if f"`{name}`" not in document and name != "profile"] == []
 
 
 def test_every_rung_says_what_it_would_wrongly_accept() -> None:

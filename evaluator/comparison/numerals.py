@@ -17,7 +17,7 @@ and no exponent costs more than a pass over the characters. A token of more than
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 from evaluator.model import Policy
@@ -41,6 +41,9 @@ class Tolerance:
     relative: float
     everywhere: bool = False
     """Also where the expected number is written as an integer."""
+    rounding: bool = False
+    """Also by half a unit of the expected number's last digit, where it is written with five decimals or more: it was
+    rounded there (1.16667 for 7/6)."""
 
     @property
     def is_zero(self) -> bool:
@@ -48,10 +51,18 @@ class Tolerance:
         return not self.absolute and not self.relative
 
 
-TEXT_TOLERANCE = Tolerance(absolute=1e-6, relative=1e-6)
+_LEAST_DECIMALS, _MOST_DECIMALS = 5, 12
+TEXT_TOLERANCE = Tolerance(absolute=1e-6, relative=1e-6, rounding=True)
 """Programs print six digits or more, and statements ask for 1e-6 more than for anything else."""
-VALUE_TOLERANCE = Tolerance(absolute=1e-9, relative=1e-6)
+VALUE_TOLERANCE = Tolerance(absolute=1e-9, relative=1e-6, rounding=True)
 """Returned floats carry all their digits: only rounding noise is expected near zero."""
+
+
+_ROUNDED = {
+    (default, decimals): replace(default, absolute=max(default.absolute, float(f"5e-{decimals + 1}")))
+    for default in (TEXT_TOLERANCE, VALUE_TOLERANCE)
+    for decimals in range(_LEAST_DECIMALS, _MOST_DECIMALS + 1)
+}
 
 
 def tolerance_of(policy: Policy, default: Tolerance) -> Tolerance:
@@ -101,6 +112,8 @@ def close_number(expected: bytes, actual: bytes, tolerance: Tolerance) -> bool:
         return False
     if not tolerance.everywhere and match[3] is None and match[6] is None:
         return False
+    if tolerance.rounding and match[6] is None and match[4] is not None:
+        tolerance = _with_rounding(tolerance, len(match[4]))
     close = _close_floats(float(expected), float(actual), tolerance)
     if close is not None:
         return close
@@ -116,8 +129,14 @@ def close_value(expected: float, actual: float, tolerance: Tolerance) -> bool:
     first, second = float(expected), float(actual)
     if not math.isfinite(first) or not math.isfinite(second):
         return False
+    if tolerance.rounding and "e" not in (text := repr(first)):
+        tolerance = _with_rounding(tolerance, len(text) - text.index(".") - 1)
     close = _close_floats(first, second, tolerance)
     return _close_decimals(repr(first), repr(second), tolerance) if close is None else close
+
+
+def _with_rounding(tolerance: Tolerance, decimals: int) -> Tolerance:
+    return _ROUNDED.get((tolerance, decimals), tolerance)
 
 
 def _close_floats(expected: float, actual: float, tolerance: Tolerance) -> bool | None:
