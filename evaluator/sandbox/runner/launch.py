@@ -101,7 +101,7 @@ def open_streams() -> None:
 
 
 def forget_runner() -> None:
-    """Leave no trace of the runner where a program would stumble over it."""
+    """Leave no trace of the runner where a program would stumble over it. Once, before anything is forked."""
     for name in [name for name in sys.modules if name.startswith("microcoder_runner")]:
         del sys.modules[name]
     sys.argv = [NAME]

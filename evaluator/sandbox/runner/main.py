@@ -10,6 +10,7 @@ they are read in the forked child only, so that no later test can find an earlie
     cancel                            ends the run that is going on and all that wait; unanswered itself
 """
 
+import _signal  # type: ignore[import-not-found]
 import gc
 import json
 import mmap
@@ -41,10 +42,12 @@ def serve(control: socket.socket) -> Work:
     order = json.loads(control.recv(65536))
     slot = confine.Slot(order["slot"], order["private"])
     started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
+    description = json.dumps(describe(slot)).encode()  # imports, so before what is there is frozen
+    launch.forget_runner()  # here and not in each child: what a child doesn't touch, it needn't copy
     gc.collect()
     gc.freeze()
     measure_self(slot)
-    control.send(json.dumps(describe(slot)).encode())
+    control.send(description)
     orders = watch.Orders(control)
     while True:
         order, descriptors = orders.receive()
@@ -156,7 +159,7 @@ class Runner:
         """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
         try:
             os.setsid()
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # without the enumerations of `signal`
             confine.set_dumpable(True)
             self.resist_nothing()
             confine.apply_limits(self.slot, self.limits, executes=self.order.get("mode") == "command")
@@ -171,8 +174,9 @@ class Runner:
 
     def resist_nothing(self) -> None:
         try:
-            with open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
-                file.write(OOM_SCORE)
+            file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+            os.write(file, OOM_SCORE)
+            os.close(file)
         except OSError:
             pass  # not every box lets its processes say so; the watch is there too
 
@@ -226,7 +230,6 @@ class Runner:
         return self.ready(assertion.run_program, artifact, self.order["prelude"], line)
 
     def ready(self, function: Callable[..., Any], *arguments: object) -> Work:
-        """Streams anew, the runner's modules out of sight, then the work as a call without arguments."""
+        """Streams anew, then the work as a call without arguments."""
         launch.open_streams()
-        launch.forget_runner()
         return lambda: function(*arguments)
