@@ -43,6 +43,8 @@ def backend() -> DockerBackend:
 def daemon(backend: DockerBackend) -> Iterator[APIClient]:
     """The daemon, asked without going through the backend."""
     with contextlib.closing(APIClient(version="auto")) as client:
+        # Other test files keep a box of this process for the whole session: what is looked for is what this test made.
+        client.kept = {facts["Id"] for facts in client.containers(all=True)}
         yield client
 
 
@@ -58,8 +60,9 @@ def mute_image(daemon: APIClient) -> Iterator[str]:
 
 
 def boxes_of(daemon: APIClient, owner: str) -> list[dict]:
-    """The containers that a process made."""
-    return daemon.containers(all=True, filters={"label": f"{OWNER}={owner}"})
+    """The containers that a process made since the test began."""
+    found = daemon.containers(all=True, filters={"label": f"{OWNER}={owner}"})
+    return [facts for facts in found if facts["Id"] not in daemon.kept]
 
 
 def wait_until(condition, seconds: float = 20) -> bool:
