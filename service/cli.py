@@ -199,8 +199,9 @@ def evaluate(
         lines = stack.enter_context(_reading(file))
         target = stack.enter_context(_writing(out))
         count = workers or available_cpus()
-        judging = stack.enter_context(_judging(url, api_key, str(sandbox or Sandbox.AUTO), count))
+        # Before anything is said: a Ctrl-C that answers our first sentence must not be lost.
         stack.enter_context(_interruptible(interrupt))
+        judging = stack.enter_context(_judging(url, api_key, str(sandbox or Sandbox.AUTO), count))
         progress = stack.enter_context(Progress(errors, _count_lines(file)))
 
         def write(document: dict[str, Any]) -> None:

@@ -535,7 +535,10 @@ def test_a_service_without_workers_is_said_to_be_so_before_one_waits_for_it(tmp_
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             said = process.stderr.readline()
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            try:
+                process.communicate(timeout=30)
+            finally:
+                process.kill()  # a test that fails must not wait for ever as well
 
     assert said.startswith("microcoder: The service says: No worker is alive")
     assert process.returncode == 130
