@@ -3,6 +3,7 @@
     EvaluatorError
     ├── InvalidSubmission      what was sent can't be judged: the caller's to mend
     │   └── InvalidSuite       a suite's bytes can't be read; says line and field
+    ├── CheckerFailed          a suite's checker gave no answer; becomes `internal_error` too
     └── SandboxError           ours; becomes `internal_error`, never the program's verdict
         ├── SandboxUnavailable no box can be had here; says what to install or allow
         └── BoxLost            a box died or answered nonsense in the middle of its work
@@ -21,6 +22,10 @@ class InvalidSubmission(EvaluatorError, ValueError):
 
 class InvalidSuite(InvalidSubmission):
     """The bytes are no suite. The message names line and field."""
+
+
+class CheckerFailed(EvaluatorError):
+    """The checker itself is at fault: it can't be compiled, or broke on an output that it should have judged."""
 
 
 class SandboxError(EvaluatorError):

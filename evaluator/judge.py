@@ -1,20 +1,22 @@
 """Runs a suite; the only place that turns a Run into a Verdict.
 
-Limits first, then the program's end, then comparison. Our own failure outranks everything else: a box that dies under
-a test is replaced and the test repeated; when a second fresh box dies on the same test, and a program known to be
-harmless passes in the same place, the program is to blame, so that killing the box is no way out of a bad verdict.
+Limits first, then the program's end, then comparison, or the suite's checker. Our own failure outranks everything else.
 """
 
 import json
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
+from evaluator.checker_box import CheckerBox, Ruling
+from evaluator.checkers import policy_of
 from evaluator.comparison.ladder import compare, compare_value
-from evaluator.errors import BoxLost, SandboxError
+from evaluator.errors import CheckerFailed, SandboxError
 from evaluator.model import (
+    CheckerProgram,
     Judgement,
     Limits,
     Match,
+    NamedChecker,
     Policy,
     Program,
     Reason,
@@ -26,11 +28,11 @@ from evaluator.model import (
     TestResult,
     Verdict,
 )
-from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Limit, Run
+from evaluator.sandbox.base import Call, Limit, Run
 from evaluator.sandbox.pool import Pool
 from evaluator.sandbox.runner.values import decode
+from evaluator.session import Session
 
-CANARY = Program("print(int(input()) + 1)")
 MAX_STDERR = 2_000
 """Bytes of the program's stderr that a result keeps: the end, where the error is."""
 MAX_OUTPUT = 1 << 20
@@ -66,6 +68,7 @@ class Judge:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._checkers = CheckerBox(pool)
 
     def judge(
         self,
@@ -97,19 +100,20 @@ class Judge:
 
     def _run(
         self,
-        session: "Session",
+        session: Session,
         submission: Submission,
         suite: Suite,
         cancelled: Callable[[], bool],
         progress: Callable[[], None],
     ) -> Judgement:
         results: list[TestResult] = []
+        rules = self._rules(submission, suite)
         calls = [build_call(test, session.program) for test in suite.tests]
         runs = session.run_all(calls, submission.fail_fast)
         stopped: Verdict | None = None
         try:
             for index, (test, run) in enumerate(zip(suite.tests, runs, strict=False)):
-                results.append(judge_run(index, test, run, submission.limits, submission.policy))
+                results.append(judge_run(index, test, run, rules))
                 progress()
                 if submission.fail_fast and results[-1].verdict is not Verdict.ACCEPTED:
                     break
@@ -120,7 +124,16 @@ class Judge:
             runs.close()
         results += [TestResult(index, Verdict.SKIPPED) for index in range(len(results), len(suite.tests))]
         judgement = self._finish(submission, suite, results, stopped, None)
-        return replace(judgement, suspicion=session.suspicion)
+        suspicions = [text for text in (session.suspicion, *rules.suspicions) if text is not None]
+        reason = Reason.CHECKER_FAILED if judgement.verdict is Verdict.INTERNAL_ERROR else None
+        return replace(judgement, suspicion=" ".join(suspicions) or None, reason=reason)
+
+    def _rules(self, submission: Submission, suite: Suite) -> "Rules":
+        """The suite's checker decides, where it has one, whatever the policy."""
+        checker = suite.checker
+        if isinstance(checker, NamedChecker):
+            return Rules(submission.limits, policy_of(checker))
+        return Rules(submission.limits, submission.policy, self._checkers, checker)
 
     def _finish(
         self,
@@ -130,8 +143,10 @@ class Judge:
         verdict: Verdict | None,
         detail: str | None,
     ) -> Judgement:
-        """One judgement out of its tests: the first that isn't accepted speaks for all."""
-        first = next((result for result in results if result.verdict is not Verdict.ACCEPTED), None)
+        """One judgement out of its tests: the first that isn't accepted speaks for all, but for our own failure."""
+        failed = [result for result in results if result.verdict is not Verdict.ACCEPTED]
+        ours = [result for result in failed if result.verdict is Verdict.INTERNAL_ERROR]
+        first = next(iter(ours or failed), None)
         if verdict is None:
             verdict = first.verdict if first is not None else Verdict.ACCEPTED
             detail = first.detail if first is not None else None
@@ -157,108 +172,39 @@ def compute_reward(verdict: Verdict, results: list[TestResult], tests: int, sche
     return 1.0 if verdict is Verdict.ACCEPTED else 0.0
 
 
-class Session:
-    """One program in a box, and in another when the first is lost."""
+@dataclass(frozen=True)
+class Rules:
+    """What a submission's runs are judged by."""
 
-    def __init__(self, pool: Pool, program: Program, limits: Limits) -> None:
-        self._pool = pool
-        self.program = program
-        self._limits = limits
-        self._box: Box | None = None
-        self._artifact: Artifact | None = None
-        self.suspicion: str | None = None
+    limits: Limits
+    policy: Policy
+    checkers: CheckerBox | None = None
+    checker: CheckerProgram | None = None
+    suspicions: list[str] = field(default_factory=list)
 
-    def load(self) -> CompileFailure | None:
-        """Compile. A box that dies of it is replaced once; a second that dies proves nothing against us if a canary
-        lives."""
-        for attempt in range(2):
-            try:
-                loaded = self._take().load(self.program, compile_limits(self._limits))
-            except BoxLost:
-                self._drop()
-                if attempt == 1 and self._canary_lives():
-                    self.suspicion = "Two fresh boxes ended while they compiled this program."
-                    return CompileFailure("The program ends the compiler's box.")
-                continue
-            if isinstance(loaded, CompileFailure):
-                return loaded
-            self._artifact = loaded
-            return None
-        raise BoxLost("Two boxes were lost while the program was compiled, and so was a harmless one after them.")
+    def compare(self, test: TestCase, output: bytes) -> Match | None:
+        """Standard output against what is expected. None: nothing is.
 
-    def run_all(self, calls: list[Call], stop_on_failure: bool) -> Generator[Run, None, None]:
-        """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
-        index, losses = 0, 0
-        while index < len(calls):
-            assert self._artifact is not None
-            rest = calls[index:] if losses == 0 else [calls[index]]
-            runs = self._take().run_all(self._artifact, rest, self._limits, stop_on_failure=stop_on_failure)
-            try:
-                for run in runs:  # ends early after a failed run: who asks for more then accepted it nevertheless
-                    index, losses = index + 1, 0
-                    yield run
-            except BoxLost as error:
-                self._drop()
-                losses += 1
-                if losses < 2:
-                    continue
-                if not self._canary_lives():
-                    raise BoxLost(
-                        f"Two boxes were lost under test {index}, and a harmless program failed too."
-                    ) from error
-                self.suspicion = f"Test {index} ended two fresh boxes; a harmless program passed in the same place."
-                yield blame(self._limits)
-                index, losses = index + 1, 0
-            finally:
-                close = getattr(runs, "close", None)
-                if close is not None:
-                    close()
+        Raises:
+            CheckerFailed: the suite's checker gives no answer.
+        """
+        if self.checker is not None:
+            return self.check(test, output)
+        return None if test.expected is None else compare(test.expected, output, self.policy)
 
-    def _canary_lives(self) -> bool:
-        try:
-            box = self._pool.take()
-        except SandboxError:
-            return False
-        try:
-            loaded = box.load(CANARY, compile_limits(self._limits))
-            if isinstance(loaded, CompileFailure):
-                return False
-            try:
-                return box.run(loaded, Call(b"41\n"), Limits()).stdout == b"42\n"
-            finally:
-                loaded.close()
-        except BoxLost:
-            return False
-        finally:
-            self._pool.give(box)
+    def compare_value(self, test: TestCase, value: object) -> Match | None:
+        """A returned value against the expected one. A checker reads it as a line of JSON."""
+        if self.checker is not None:
+            return self.check(test, to_text(value).encode("utf-8", "surrogatepass") + b"\n")
+        return None if test.expected is None else compare_value(test.expected, value, self.policy)
 
-    def _take(self) -> Box:
-        if self._box is None:
-            self._box = self._pool.take()
-        return self._box
-
-    def _drop(self) -> None:
-        box, self._box = self._box, None
-        if box is not None:
-            box.close()
-
-    def close(self) -> None:
-        """Free the program and give the box back."""
-        if self._artifact is not None:
-            self._artifact.close()
-        box, self._box = self._box, None
-        if box is not None:
-            self._pool.give(box)
-
-
-def compile_limits(limits: Limits) -> Limits:
-    """Compiling gets its own limits: a tight time limit is about the tests."""
-    return Limits(cpu_seconds=10, memory_bytes=max(limits.memory_bytes, 512 << 20))
-
-
-def blame(limits: Limits) -> Run:
-    """The facts put down for a program that ended two boxes."""
-    return Run(None, 9, 0.0, 0.0, 0, None, b"", b"The program ended its box twice.\n", False, failure="ended")
+    def check(self, test: TestCase, output: bytes) -> Match:
+        """What the suite's checker says."""
+        assert self.checkers is not None and self.checker is not None
+        ruling: Ruling = self.checkers.check(self.checker, test, output)
+        if ruling.suspicion is not None:
+            self.suspicions.append(ruling.suspicion)
+        return ruling.match
 
 
 def build_call(test: TestCase, program: Program) -> Call:
@@ -271,8 +217,9 @@ def build_call(test: TestCase, program: Program) -> Call:
     return Call(b"", function=program.entry_point, test_code=data)
 
 
-def judge_run(index: int, test: TestCase, run: Run, limits: Limits, policy: Policy) -> TestResult:
+def judge_run(index: int, test: TestCase, run: Run, rules: Rules) -> TestResult:
     """One test's verdict: limits, then the program's end, then comparison."""
+    limits = rules.limits
     match: Match | None = None
     detail: str | None
     if run.limit is not None:
@@ -282,7 +229,10 @@ def judge_run(index: int, test: TestCase, run: Run, limits: Limits, policy: Poli
     elif run.truncated:
         verdict, detail = Verdict.OUTPUT_LIMIT, f"The program {TEXT_OF_LIMIT[Limit.OUTPUT].format(limits=limits)}."
     else:
-        verdict, match, detail = JUDGES[test.kind](test, run, policy)
+        try:
+            verdict, match, detail = JUDGES[test.kind](test, run, rules)
+        except CheckerFailed as error:
+            verdict, detail = Verdict.INTERNAL_ERROR, str(error)
     stderr = run.stderr[-MAX_STDERR:].decode("utf-8", "replace")
     return TestResult(
         index=index,
@@ -305,13 +255,18 @@ def describe_output(test: TestCase, run: Run) -> str | None:
         if run.value is None:
             return None
         try:
-            value = decode(run.value.partition(b"\n")[0])
-            return json.dumps(value)[:MAX_OUTPUT]
+            return to_text(decode(run.value.partition(b"\n")[0]))[:MAX_OUTPUT]
         except ValueError:
             return None
-        except TypeError:  # sets and the like have no JSON form
-            return repr(value)[:MAX_OUTPUT]
     return run.stdout[:MAX_OUTPUT].decode("utf-8", "replace")
+
+
+def to_text(value: object) -> str:
+    """A value as people and checkers read it: JSON, or Python's own form where JSON has none (sets and the like)."""
+    try:
+        return json.dumps(value)
+    except TypeError:
+        return repr(value)
 
 
 Outcome = tuple[Verdict, Match | None, str | None]
@@ -334,18 +289,21 @@ def judge_end(run: Run) -> Outcome | None:
     )
 
 
-def judge_stdin(test: TestCase, run: Run, policy: Policy) -> Outcome:
+def judge_stdin(test: TestCase, run: Run, rules: Rules) -> Outcome:
     """Standard output against the expected text."""
     ended = judge_end(run)
     if ended is not None:
         return ended
-    if test.expected is None:
-        return Verdict.ACCEPTED, None, None
-    match = compare(test.expected, run.stdout, policy)
-    return (Verdict.ACCEPTED if match.matched else Verdict.WRONG_ANSWER), match, None
+    return conclude(rules.compare(test, run.stdout))
 
 
-def judge_functional(test: TestCase, run: Run, policy: Policy) -> Outcome:
+def conclude(match: Match | None) -> Outcome:
+    """What comparison means for a test. None: there was nothing to compare with, and the output is the answer."""
+    accepted = match is None or match.matched
+    return (Verdict.ACCEPTED if accepted else Verdict.WRONG_ANSWER), match, None
+
+
+def judge_functional(test: TestCase, run: Run, rules: Rules) -> Outcome:
     """The returned value against the expected one. A call that didn't return is the program's failure."""
     if run.value is None:
         return judge_end(run) or (
@@ -353,17 +311,14 @@ def judge_functional(test: TestCase, run: Run, policy: Policy) -> Outcome:
             None,
             "The program ended before its function had returned a value.",
         )
-    if test.expected is None:
-        return Verdict.ACCEPTED, None, None
     try:
         value = decode(run.value.partition(b"\n")[0])
     except ValueError:
         return Verdict.WRONG_ANSWER, None, "What the function returned can't be read as a value."
-    match = compare_value(test.expected, value, policy)
-    return (Verdict.ACCEPTED if match.matched else Verdict.WRONG_ANSWER), match, None
+    return conclude(rules.compare_value(test, value))
 
 
-def judge_assertion(test: TestCase, run: Run, policy: Policy) -> Outcome:
+def judge_assertion(test: TestCase, run: Run, rules: Rules) -> Outcome:
     """Whether the test code ran to its end, as its own process reports."""
     if run.failure is None:
         return Verdict.ACCEPTED, None, None
@@ -377,7 +332,7 @@ def judge_assertion(test: TestCase, run: Run, policy: Policy) -> Outcome:
     return Verdict.RUNTIME_ERROR, None, last
 
 
-JUDGES: dict[TestKind, Callable[[TestCase, Run, Policy], Outcome]] = {
+JUDGES: dict[TestKind, Callable[[TestCase, Run, Rules], Outcome]] = {
     TestKind.STDIN: judge_stdin,
     TestKind.FUNCTIONAL: judge_functional,
     TestKind.ASSERTION: judge_assertion,

@@ -64,12 +64,17 @@ class Prelude(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Source text in a language. `entry_point` is None for a whole program, else `function` or `Class.method`."""
+    """Source text in a language. `entry_point` is None for a whole program, else `function` or `Class.method`.
+
+    `files` stand beside the source, as (relative name, text): modules to import, headers, more sources.
+    """
 
     source: str
     language: str = "python"
     entry_point: str | None = None
     prelude: Prelude = Prelude.AUTO
+    name: str = "program.py"
+    files: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +89,72 @@ class TestCase:
     name: str | None = None
 
 
+class Convention(StrEnum):
+    """How a checker program is called, and how it answers: by its exit status."""
+
+    TESTLIB = "testlib"
+    """`checker input output answer`; 0 accepts; 1, 2, 4 and 8 reject (https://github.com/MikeMirzayanov/testlib)."""
+    KATTIS = "kattis"
+    """`checker input answer feedback_dir [flags] < output`; 42 accepts, 43 rejects
+    (https://www.kattis.com/problem-package-format/spec/legacy.html#output-validators)."""
+
+
+class CheckerName(StrEnum):
+    """Checkers that need no program. Each reads both outputs as streams of tokens, except where it says otherwise."""
+
+    TOKENS = "tokens"
+    """The same tokens; numbers of exactly equal value are the same."""
+    FLOAT_TOLERANCE = "float_tolerance"
+    """The same tokens, numbers within a tolerance: absolute or relative, either suffices."""
+    CASE_INSENSITIVE = "case_insensitive"
+    """The same tokens in any case."""
+    LINE_PERMUTATION = "line_permutation"
+    """The same lines, or items of a list, in any order; repeats count."""
+    ANY_ORDER = "any_order"
+    """The same lines in any order, and in each line the same tokens in any order; repeats count."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerProgram:
+    """A program that decides whether an output is right, because several are. It belongs to a suite.
+
+    `files` are (relative name, text). C++: every source file among them is compiled into one program.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    convention: Convention
+    language: str = "python"
+    """`python` or `cpp`."""
+    main: str | None = None
+    """Python: the file that is run, where there are several."""
+    flags: tuple[str, ...] = ()
+    """Arguments after the fixed ones."""
+    cpu_seconds: float = 10.0
+    memory_bytes: int = 1024 * MEBIBYTE
+
+
+@dataclass(frozen=True, slots=True)
+class NamedChecker:
+    """A built-in checker. The tolerances belong to `float_tolerance`."""
+
+    name: CheckerName
+    absolute_tolerance: float | None = None
+    relative_tolerance: float | None = None
+
+
+Checker = CheckerProgram | NamedChecker
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Ordered test cases. `id` is the SHA-256 of the suite's bytes as uploaded. Limits and policy aren't part of it."""
+    """Ordered test cases, and a checker where there is one: it decides then, whatever the policy.
+
+    `id` is the SHA-256 of the suite's bytes as uploaded. Limits and policy aren't part of it.
+    """
 
     id: str
     tests: tuple[TestCase, ...]
+    checker: Checker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +287,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What comparison says. Accepted: `rung` names the rule that did. Rejected: where both first differ."""
+    """What comparison says. Accepted: `rung` names the rule that did. Rejected: where both first differ.
+
+    Of a checker, `position` is `checker` and `found` what it said.
+    """
 
     matched: bool
     rung: str | None = None
@@ -235,6 +303,8 @@ class Match:
         """One readable line."""
         if self.matched:
             return f"accepted by the rung '{self.rung}'"
+        if self.expected is None:
+            return f"{self.position}: {self.found}"
         return f"{self.position}: expected {self.expected}, found {self.found}"
 
 

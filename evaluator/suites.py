@@ -1,7 +1,8 @@
 """Suite bytes ↔ test cases.
 
-A suite is JSON Lines, one test a line:
+A suite is JSON Lines, one test a line; the first line may be its checker (`checkers.py`):
 
+    {"checker": {"name": "float_tolerance", "relative_tolerance": 1e-9}}
     {"kind": "stdin", "input": "1 2\\n", "expected": "3\\n", "name": "small"}
 
 `kind` and `input` are required, `expected` and `name` may be missing (without `expected` the output itself is the
@@ -16,9 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from evaluator.checkers import read_checker, write_checker
 from evaluator.comparison.literals import INVALID, parse, parse_json
 from evaluator.errors import InvalidSuite
-from evaluator.model import Suite, TestCase, TestKind
+from evaluator.model import Checker, Suite, TestCase, TestKind
 
 MAXIMUM_TESTS = 100_000
 MAXIMUM_LINE_BYTES = 1 << 28
@@ -38,44 +40,40 @@ def read_suite(data: bytes) -> Suite:
     Raises:
         InvalidSuite: the bytes are no suite; the message names line, field and remedy.
     """
-    tests = tuple(iterate_tests(io.BytesIO(data)))
+    records = _iterate_records(io.BytesIO(data))
+    checker: Checker | None = None
+    tests: list[TestCase] = []
+    for number, record in records:
+        if "checker" in record:
+            if tests or checker is not None:
+                raise InvalidSuite(f"line {number}: a suite has one checker, in its first line.")
+            checker = _read_header(record, number)
+            continue
+        if len(tests) == MAXIMUM_TESTS:
+            raise InvalidSuite(f"line {number}: a suite holds at most {MAXIMUM_TESTS} tests; split it.")
+        tests.append(_read_test(record, number))
+        if checker is not None and tests[-1].kind is TestKind.ASSERTION:
+            raise InvalidSuite(f"line {number}: an assertion test judges by itself; the suite's checker can't.")
     if not tests:
         raise InvalidSuite("The suite holds no test: send one JSON object a line, with 'kind' and 'input'.")
-    return Suite(suite_id(data), tests)
+    return Suite(suite_id(data), tuple(tests), checker)
 
 
-def iterate_tests(lines: Iterable[bytes]) -> Iterator[TestCase]:
-    """Read tests one by one from the lines of a suite. Blank lines are skipped, but counted.
-
-    Raises:
-        InvalidSuite: at the first line that is no test.
-    """
-    count = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        count += 1
-        if count > MAXIMUM_TESTS:
-            raise InvalidSuite(f"line {number}: a suite holds at most {MAXIMUM_TESTS} tests; split it.")
-        yield _read_test(line, number)
-
-
-def write_suite(tests: Iterable[TestCase]) -> bytes:
+def write_suite(tests: Iterable[TestCase], checker: Checker | None = None) -> bytes:
     """Write tests as a suite, canonically: the same tests give the same bytes, and so the same id.
 
     Raises:
-        InvalidSuite: there is no test, or a test couldn't be read back.
+        InvalidSuite: there is no test, or what was written couldn't be read back.
     """
-    lines: list[bytes] = []
-    for number, test in enumerate(tests, start=1):
+    records: list[dict[str, Any]] = [] if checker is None else [{"checker": write_checker(checker)}]
+    for test in tests:
         record = {"kind": str(test.kind), "input": test.input, "expected": test.expected, "name": test.name}
-        record = {name: value for name, value in record.items() if value is not None}
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-        _read_test(line, number)
-        lines.append(line + b"\n")
-    if not lines:
-        raise InvalidSuite("The suite holds no test: a suite needs at least one.")
-    return b"".join(lines)
+        records.append({name: value for name, value in record.items() if value is not None})
+    data = b"".join(
+        json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n" for record in records
+    )
+    read_suite(data)
+    return data
 
 
 def read_arguments(text: str) -> list[Any]:
@@ -100,8 +98,23 @@ def read_arguments(text: str) -> list[Any]:
     return arguments
 
 
-def _read_test(line: bytes, number: int) -> TestCase:
-    record = _read_record(line, number)
+def _iterate_records(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read the lines one by one, with their numbers. Blank ones are skipped, but counted."""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, _read_record(line, number)
+
+
+def _read_header(record: dict[str, Any], number: int) -> Checker:
+    for unknown in record.keys() - {"checker"}:
+        raise InvalidSuite(f"line {number}: unknown field {_shorten(unknown)} beside 'checker'; take it out.")
+    try:
+        return read_checker(record["checker"])
+    except InvalidSuite as error:
+        raise InvalidSuite(f"line {number}: {error}") from None
+
+
+def _read_test(record: dict[str, Any], number: int) -> TestCase:
     for unknown in record.keys() - set(_FIELDS):
         raise InvalidSuite(f"line {number}: unknown field {_shorten(unknown)}; a test has {', '.join(_FIELDS)}.")
     for required in ("kind", "input"):

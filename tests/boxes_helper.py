@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.errors import SandboxUnavailable
-from evaluator.judge import judge_run
+from evaluator.judge import Rules, judge_run
 from evaluator.model import Limits, Policy, Program, TestCase, TestKind, Verdict
 from evaluator.sandbox.base import Box, Call, CompileFailure, Launcher, Run
 from evaluator.sandbox.bubblewrap import BubblewrapBackend
@@ -65,7 +65,7 @@ class Room:
     def judge(self, source: str, stdin: bytes | str = b"", **limits) -> Verdict:
         """What the judge would say of one run whose output doesn't matter."""
         run = self.run(source, stdin, **limits)
-        return judge_run(0, TestCase(TestKind.STDIN, ""), run, Limits(**limits), Policy()).verdict
+        return judge_run(0, TestCase(TestKind.STDIN, ""), run, Rules(Limits(**limits), Policy())).verdict
 
     def processes(self) -> list[int]:
         """What lives in the shared box, as the host sees it."""

@@ -28,6 +28,7 @@ EVALUATOR = (
     ("evaluator.errors",),
     ("evaluator.model",),
     ("evaluator.comparison", "evaluator.extraction", "evaluator.sandbox.runner"),
+    ("evaluator.checkers",),
     ("evaluator.suites",),
     ("evaluator.sandbox.base",),
     ("evaluator.sandbox.channel",),
@@ -35,6 +36,8 @@ EVALUATOR = (
     ("evaluator.sandbox.leftovers",),
     ("evaluator.sandbox.docker",),
     ("evaluator.sandbox.pool",),
+    ("evaluator.session",),
+    ("evaluator.checker_box",),
     ("evaluator.judge",),
     ("evaluator.livecodebench",),
 )
@@ -43,6 +46,7 @@ BROAD_EXCEPT = {
     "service.worker", "service.turns", "service.batch",
     # What a program raises is anything; a forked child must never go on as a second runner.
     "evaluator.sandbox.runner.assertion", "evaluator.sandbox.runner.launch", "evaluator.sandbox.runner.main",
+    "evaluator.sandbox.runner.tools",
 }  # fmt: skip
 MAX_MODULE, MAX_FUNCTION = 400, 60
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator.errors import InvalidSuite
 from evaluator.model import TestCase, TestKind
-from evaluator.suites import iterate_tests, read_arguments, read_suite, suite_id, write_suite
+from evaluator.suites import read_arguments, read_suite, suite_id, write_suite
 
 STDIN = TestCase(TestKind.STDIN, "1 2\n", "3\n", "small")
 FUNCTIONAL = TestCase(TestKind.FUNCTIONAL, '[1, 2]\n"a"', "[2, 1]")
@@ -106,14 +106,6 @@ def test_lines_are_counted_with_the_blank_ones() -> None:
     """The number is that of an editor."""
     with pytest.raises(InvalidSuite, match="line 4:"):
         read_suite(b"\n" + line(kind="stdin", input="") + b"\n" + b"{}\n")
-
-
-def test_tests_are_streamed() -> None:
-    """The first test is there before a later line is looked at."""
-    tests = iterate_tests(iter([line(kind="stdin", input="1"), b"nonsense"]))
-    assert next(tests).input == "1"
-    with pytest.raises(InvalidSuite, match="line 2"):
-        next(tests)
 
 
 def test_writing_refuses_what_could_not_be_read() -> None:

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from evaluator.model import Limits, Program, Runtime
 
+CRASHED = 70
+"""Exit status of a Python tool that an exception ended: 1 may be an answer of the tool's own."""
+
 
 class Launcher(StrEnum):
     """How a program is started."""
@@ -41,6 +44,12 @@ class Call:
     """None: run it as a script with `input` on stdin. Else the entry point to call with `input` as JSON lines."""
     test_code: bytes | None = None
     """Assertion tests: this code runs in a process of its own, and its calls reach the program in another."""
+    arguments: tuple[str | int, ...] | None = None
+    """Not None: run it as a tool with these arguments. A number stands for the path of that one of `files`."""
+    files: tuple[bytes, ...] = ()
+    """What a tool may read by its path."""
+    report: str | None = None
+    """A file that the tool may write beneath its working directory; its folder is there. It comes back as `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ class Run:
     truncated: bool
     """The program wrote more than `output_bytes`."""
     value: bytes | None = None
-    """Function calls: the encoded returned value (`runner/values.py`). None: the call didn't return."""
+    """Of a call: what it returned, encoded (`runner/values.py`); None: it didn't return. Of a tool: its report."""
     failure: str | None = None
     """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text."""
 

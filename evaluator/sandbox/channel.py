@@ -21,7 +21,7 @@ from evaluator.model import Limits, Prelude, Program, Runtime
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
 
-MODULES = ("values", "confine", "watch", "launch", "assertion", "main")
+MODULES = ("values", "confine", "watch", "launch", "tools", "assertion", "main")
 """The runner's modules, in the order of their imports."""
 
 STARTUP_SECONDS = 60.0
@@ -87,6 +87,8 @@ class LoadedProgram(Artifact):
             os.close(self.descriptor)
             self.descriptor = -1
 
+    __del__ = close  # who keeps many (checkers) needn't keep count
+
 
 class Pending:
     """A run that the box has been told of: the outputs to read when it answers."""
@@ -137,13 +139,15 @@ class RunnerBox:
         self, program: Program, limits: Limits = COMPILE_LIMITS, launcher: Launcher = Launcher.COMPILED
     ) -> LoadedProgram | CompileFailure:
         """Compile in the box; the code comes back in a memfd that no one reads here."""
-        source = seal_input(program.source.encode("utf-8", "surrogatepass"))
         if launcher is Launcher.COMMAND:
-            return LoadedProgram(source, launcher, program)
+            return LoadedProgram(seal_input(_text(program.source)), launcher, program)
+        bundle = program.language != "python" or bool(program.files)
+        source = seal_input(_bundle(program) if bundle else _text(program.source))
         artifact = os.memfd_create("artifact", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         messages = os.memfd_create("messages", os.MFD_CLOEXEC)
         try:
-            self._send({"op": "load", "limits": _limits(limits)}, [source, artifact, messages])
+            order = {"op": "load", "limits": _limits(limits), "language": program.language, "bundle": bundle}
+            self._send(order, [source, artifact, messages])
             reply = self._receive(_deadline(limits))
             if reply["exit"] == 0 and reply["limit"] is None:
                 fcntl.fcntl(artifact, fcntl.F_ADD_SEALS, SEALS)
@@ -191,10 +195,9 @@ class RunnerBox:
         stderr = os.memfd_create("stderr", os.MFD_CLOEXEC)
         given = [code, stdin]
         extra = None
-        if order["mode"] in ("function", "assertion"):
+        if order["mode"] in ("function", "assertion", "tool"):
             extra = os.memfd_create("result", os.MFD_CLOEXEC)
-        if call.test_code is not None:
-            given.append(seal_input(call.test_code))
+        given += map(seal_input, call.files if call.test_code is None else (call.test_code,))
         pending = Pending(limits, stdout, stderr, extra, order["mode"])
         sent = [code, stdin, stdout, stderr, *given[2:], *([] if extra is None else [extra])]
         try:
@@ -317,7 +320,19 @@ def _mode(artifact: LoadedProgram, call: Call) -> dict[str, Any]:
         command = ["python3", "-s", "-P", "-B", "program.py"]
         return {"mode": "command", "file": "program.py", "command": command}
     mode = Kind.ASSERTION if call.test_code is not None else ("function" if functional else "script")
-    return {"mode": str(mode), "prelude": prelude, "entry_point": call.function}
+    order = {"mode": str(mode), "prelude": prelude, "entry_point": call.function}
+    if call.arguments is None:
+        return order
+    return {**order, "mode": "tool", "language": program.language, "arguments": call.arguments, "report": call.report}
+
+
+def _text(source: str) -> bytes:
+    return source.encode("utf-8", "surrogatepass")
+
+
+def _bundle(program: Program) -> bytes:
+    """A program of several files, or in a language that wants files, in one piece."""
+    return json.dumps({"main": program.name, "files": {**dict(program.files), program.name: program.source}}).encode()
 
 
 def _describe_end(reply: dict[str, Any]) -> str:
@@ -328,7 +343,7 @@ def _describe_end(reply: dict[str, Any]) -> str:
 
 def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     """Add what came on the private descriptor."""
-    if mode == "function":
+    if mode != Kind.ASSERTION:
         return _replace(run, value=extra or None)
     outcome, text = "ended", ""
     with contextlib.suppress(ValueError):  # nothing, or not all of it: the tester was ended

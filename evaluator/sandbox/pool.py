@@ -37,10 +37,12 @@ def load_backend(name: str) -> Backend:
 class Pool:
     """Boxes of one backend, one at work and one spare."""
 
-    def __init__(self, backend: Backend, first: Box, *, spare: bool = True) -> None:
+    def __init__(self, backend: Backend, first: Box | Runtime, *, spare: bool = True) -> None:
+        """Start with a first box; or, with what is known of its kind, empty."""
         self._backend = backend
-        self._idle: list[Box] = [first]
-        self.runtime: Runtime = first.runtime
+        self._idle: list[Box] = [] if isinstance(first, Runtime) else [first]
+        self._branches: list[Pool] = []
+        self.runtime = first if isinstance(first, Runtime) else first.runtime
         self._maker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spare") if spare else None
         self._spare: Future[Box] | None = None
         self._lock = threading.Lock()
@@ -81,9 +83,17 @@ class Pool:
         else:
             box.close()
 
+    def branch(self) -> "Pool":
+        """A pool of the same kind for other purposes, empty until a box is taken. It is closed with this one."""
+        branch = Pool(self._backend, self.runtime, spare=False)
+        self._branches.append(branch)
+        return branch
+
     def close(self) -> None:
         """Destroy every box."""
         self._closed = True
+        for branch in self._branches:
+            branch.close()
         if self._maker is not None:
             self._maker.shutdown(wait=True)
         with self._lock:

@@ -109,12 +109,16 @@ def forget_runner() -> None:
     sys.path[:] = [entry for entry in sys.path if entry and not entry.startswith("/proc/")]
 
 
-def compile_program(source: int, artifact: int, messages: int) -> NoReturn:
+def compile_program(source: int, artifact: int, messages: int, bundle: bool) -> NoReturn:
     """Body of the compiling child: source text in, marshalled code and source out. A syntax error is a message."""
     text = read_all(source)
+    files: dict[str, str] = {}
+    if bundle:
+        files = json.loads(text)["files"]
+        text = files.pop(json.loads(text)["main"]).encode("utf-8", "surrogatepass")
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
-        write_all(artifact, marshal.dumps((code, text)))
+        write_all(artifact, marshal.dumps((code, text, files)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
@@ -124,8 +128,11 @@ def compile_program(source: int, artifact: int, messages: int) -> NoReturn:
 
 def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes]:
     """A fresh module `name` and the code to execute in it."""
-    code, source = marshal.loads(read_all(artifact))
+    code, source, files = marshal.loads(read_all(artifact))
     os.close(artifact)
+    if files:
+        write_files(files)
+        sys.path.insert(0, os.getcwd())
     module = types.ModuleType(name)
     module.__file__ = PROGRAM
     module.__dict__.update(__builtins__=builtins, __annotations__={})
@@ -307,6 +314,13 @@ def write_program(name: str, source: bytes) -> None:
     """The program as a file in scratch."""
     with open(name, "wb") as file:
         file.write(source)
+
+
+def write_files(files: dict[str, str]) -> None:
+    """Files with their folders, beneath the working directory. The worker has checked the names."""
+    for name, text in files.items():
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+        write_program(name, text.encode("utf-8", "surrogatepass"))
 
 
 def preload() -> None:

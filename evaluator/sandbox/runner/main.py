@@ -4,9 +4,9 @@ Orders are small JSON datagrams with descriptors beside them. The runner reads n
 they are read in the forked child only, so that no later test can find an earlier one's data in inherited memory.
 
     hello  {slot, private}                                -> what runs here
-    load   {limits}                   source, artifact, messages
+    load   {limits, language, bundle} source, artifact, messages
     run    {mode, limits, prelude, entry_point, command, after_success}
-                                      artifact, stdin, stdout, stderr [, value | test, report]
+                                      artifact, stdin, stdout, stderr [, value | test, report | file…, report]
     cancel                            ends the run that is going on and all that wait; unanswered itself
 """
 
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import assertion, confine, launch, watch
+from . import assertion, confine, launch, tools, watch
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
@@ -153,7 +153,8 @@ class Runner:
         if mode == "assertion":
             self.ends = tuple(end.detach() for end in socket.socketpair())
             return [self.tester, self.assertion_program]
-        return [{"script": self.script, "function": self.function, "command": self.command}[mode]]
+        plans = {"script": self.script, "function": self.function, "command": self.command, "tool": self.tool}
+        return [plans[mode]]
 
     def child(self, prepare: Callable[[], Work], number: int) -> Work:
         """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
@@ -162,7 +163,7 @@ class Runner:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # without the enumerations of `signal`
             confine.set_dumpable(True)
             self.resist_nothing()
-            confine.apply_limits(self.slot, self.limits, executes=self.order.get("mode") == "command")
+            confine.apply_limits(self.slot, self.limits, executes=self.executes())
             self.orders.control.close()
             work = prepare()
             self.started[number] = 1  # from here on, whatever happens is the program's doing
@@ -171,6 +172,10 @@ class Runner:
         except BaseException as error:
             launch.write_error(f"the runner could not start the program: {error!r}\n")
             os._exit(125)
+
+    def executes(self) -> bool:
+        """Whether the order ends in another program than this interpreter."""
+        return self.order.get("mode") == "command" or self.order.get("language", "python") != "python"
 
     def resist_nothing(self) -> None:
         try:
@@ -199,7 +204,10 @@ class Runner:
     def compile(self) -> Work:
         source, artifact, messages = self.descriptors
         source, artifact, messages = self.enter(messages, messages, messages, (source, artifact, messages))
-        return lambda: launch.compile_program(source, artifact, messages)
+        if self.order["language"] == "cpp":
+            return lambda: tools.compile_native(source, artifact, messages)
+        bundle = self.order["bundle"]
+        return lambda: launch.compile_program(source, artifact, messages, bundle)
 
     def script(self) -> Work:
         artifact, stdin, stdout, stderr = self.descriptors
@@ -216,6 +224,13 @@ class Runner:
         (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
         name, command = self.order["file"], self.order["command"]
         return lambda: launch.run_command(artifact, name, command)
+
+    def tool(self) -> Work:
+        artifact, stdin, stdout, stderr, *files, report = self.descriptors
+        artifact, *files, report = self.enter(stdin, stdout, stderr, (artifact, *files, report))
+        arguments = [argument if isinstance(argument, str) else files[argument] for argument in self.order["arguments"]]
+        order = tools.Order(self.order["language"], arguments, self.order["report"])
+        return self.ready(tools.run_tool, artifact, order, files, report)
 
     def tester(self) -> Work:
         _, stdin, _, _, test, report = self.descriptors

@@ -1,0 +1,119 @@
+"""One program in a box, and in another when the first is lost.
+
+A box that dies under a test is replaced and the test repeated; when a second fresh box dies on the same test, and a
+program known to be harmless passes in the same place, the program is to blame, so that killing the box is no way out of
+a bad verdict.
+"""
+
+from collections.abc import Generator
+
+from evaluator.errors import BoxLost, SandboxError
+from evaluator.model import Limits, Program
+from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Run
+from evaluator.sandbox.pool import Pool
+
+CANARY = Program("print(int(input()) + 1)")
+
+
+class Session:
+    """One program in a box, and in another when the first is lost."""
+
+    def __init__(self, pool: Pool, program: Program, limits: Limits) -> None:
+        self._pool = pool
+        self.program = program
+        self._limits = limits
+        self._box: Box | None = None
+        self._artifact: Artifact | None = None
+        self.suspicion: str | None = None
+
+    def load(self) -> CompileFailure | None:
+        """Compile. A box that dies of it is replaced once; a second that dies proves nothing against us if a canary
+        lives."""
+        for attempt in range(2):
+            try:
+                loaded = self._take().load(self.program, compile_limits(self._limits))
+            except BoxLost:
+                self._drop()
+                if attempt == 1 and self._canary_lives():
+                    self.suspicion = "Two fresh boxes ended while they compiled this program."
+                    return CompileFailure("The program ends the compiler's box.")
+                continue
+            if isinstance(loaded, CompileFailure):
+                return loaded
+            self._artifact = loaded
+            return None
+        raise BoxLost("Two boxes were lost while the program was compiled, and so was a harmless one after them.")
+
+    def run_all(self, calls: list[Call], stop_on_failure: bool) -> Generator[Run, None, None]:
+        """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
+        index, losses = 0, 0
+        while index < len(calls):
+            assert self._artifact is not None
+            rest = calls[index:] if losses == 0 else [calls[index]]
+            runs = self._take().run_all(self._artifact, rest, self._limits, stop_on_failure=stop_on_failure)
+            try:
+                for run in runs:  # ends early after a failed run: who asks for more then accepted it nevertheless
+                    index, losses = index + 1, 0
+                    yield run
+            except BoxLost as error:
+                self._drop()
+                losses += 1
+                if losses < 2:
+                    continue
+                if not self._canary_lives():
+                    raise BoxLost(
+                        f"Two boxes were lost under test {index}, and a harmless program failed too."
+                    ) from error
+                self.suspicion = f"Test {index} ended two fresh boxes; a harmless program passed in the same place."
+                yield blame(self._limits)
+                index, losses = index + 1, 0
+            finally:
+                close = getattr(runs, "close", None)
+                if close is not None:
+                    close()
+
+    def _canary_lives(self) -> bool:
+        try:
+            box = self._pool.take()
+        except SandboxError:
+            return False
+        try:
+            loaded = box.load(CANARY, compile_limits(self._limits))
+            if isinstance(loaded, CompileFailure):
+                return False
+            try:
+                return box.run(loaded, Call(b"41\n"), Limits()).stdout == b"42\n"
+            finally:
+                loaded.close()
+        except BoxLost:
+            return False
+        finally:
+            self._pool.give(box)
+
+    def _take(self) -> Box:
+        if self._box is None:
+            self._box = self._pool.take()
+        return self._box
+
+    def _drop(self) -> None:
+        box, self._box = self._box, None
+        if box is not None:
+            box.close()
+
+    def close(self) -> None:
+        """Free the program and give the box back."""
+        if self._artifact is not None:
+            self._artifact.close()
+        box, self._box = self._box, None
+        if box is not None:
+            self._pool.give(box)
+
+
+def compile_limits(limits: Limits) -> Limits:
+    """Compiling gets its own limits: a tight time limit is about the tests."""
+    return Limits(cpu_seconds=10, memory_bytes=max(limits.memory_bytes, 512 << 20))
+
+
+def blame(limits: Limits) -> Run:
+    """The facts put down for a program that ended two boxes."""
+    return Run(None, 9, 0.0, 0.0, 0, None, b"", b"The program ended its box twice.\n", False, failure="ended")
