@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import microcoder_client
 from rich.console import Console
@@ -28,10 +28,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks.labelled import INVALID_REQUEST, BadInput, Problem, find_files, foreign_format, read_problems
-from benchmarks.referees import LocalReferee, Outcome, Referee, RemoteReferee
+from benchmarks.referees import BoxPools, LocalReferee, Outcome, Referee, RemoteReferee
 from evaluator.errors import EvaluatorError, SandboxUnavailable
 from evaluator.model import Policy, Verdict
 
+Judged = TypeVar("Judged")
 WINDOW = 4
 """Problems, per worker, that may wait for a slow one before them."""
 
@@ -97,13 +98,13 @@ def side(verdict: str) -> str:
 # Judging
 
 
-def judge_in_order(problems: Iterable[Problem], referee: Referee, workers: int) -> Iterator[list[Outcome]]:
-    """Judge `workers` problems at a time; outcomes come in the order of the problems."""
-    waiting: deque[Future[list[Outcome]]] = deque()
+def judge_in_order(problems: Iterable[Problem], judge: Callable[[Problem], Judged], workers: int) -> Iterator[Judged]:
+    """Judge `workers` problems at a time; what comes of them comes in the order of the problems."""
+    waiting: deque[Future[Judged]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="referee") as threads:
         try:
             for problem in problems:
-                waiting.append(threads.submit(referee.judge, problem))
+                waiting.append(threads.submit(judge, problem))
                 if len(waiting) >= WINDOW * workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -128,7 +129,7 @@ class Plan:
     def adjust(self, problem: Problem) -> Problem:
         """The problem under this plan."""
         if not self.own_policy:
-            problem = replace(problem, policy=Policy())
+            problem = replace(problem, policy=Policy(), checker=None)
         if self.time_factor != 1.0:
             cpu, wall = problem.limits.cpu_seconds, problem.limits.wall_seconds
             longer = None if wall is None else wall * self.time_factor
@@ -150,7 +151,7 @@ def measure(path: Path, referee: Referee, plan: Plan, advance: Callable[[int], N
                 tally.skipped[problem.skip] += len(problem.submissions)
                 advance(len(problem.submissions))
 
-    for outcomes in judge_in_order(judgeable(), referee, plan.workers):
+    for outcomes in judge_in_order(judgeable(), referee.judge, plan.workers):
         for outcome in outcomes:
             tally.add(outcome)
         advance(len(outcomes))
@@ -166,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     console = Console(stderr=True)
     try:
-        sizes = _survey(options, console)
+        sizes = survey(options.paths, options.limit, options.json, console)
         referee = _referee(options)
         try:
             tallies = _measure_all(sizes, referee, options, console)
@@ -188,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _referee(options: argparse.Namespace) -> Referee:
     if options.url:
         return RemoteReferee(microcoder_client.Client(options.url, options.api_key))
-    return LocalReferee(options.sandbox)
+    return LocalReferee(BoxPools(options.sandbox))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -197,27 +198,31 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--url", help="let this service judge; else judge here")
     parser.add_argument("--api-key", default=os.environ.get("MICROCODER_API_KEY"), help="default: MICROCODER_API_KEY")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures and every disagreement here")
-    parser.add_argument("--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="default: one per CPU")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N problems of each file")
+    parser.add_argument(
+        "--workers", type=positive_integer, default=len(os.sched_getaffinity(0)), help="default: one per CPU"
+    )
+    parser.add_argument("--limit", type=positive_integer, metavar="N", help="only the first N problems of each file")
     parser.add_argument(
         "--policy", choices=("record", "default"), default="record",
         help="compare as each record asks, or as the evaluator does by default; default: record",
     )  # fmt: skip
     parser.add_argument(
-        "--time-factor", type=_factor, default=1.0, metavar="F",
+        "--time-factor", type=time_factor, default=1.0, metavar="F",
         help="multiply time limits, on a machine slower than the labels' own; default: 1",
     )  # fmt: skip
     parser.add_argument("--sandbox", default="auto", help="auto, docker, bubblewrap; default: auto")
     return parser.parse_args(arguments)
 
 
-def _positive(text: str) -> int:
+def positive_integer(text: str) -> int:
+    """An argument of a command: a whole number above 0."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} isn't a whole number above 0")
     return int(text)
 
 
-def _factor(text: str) -> float:
+def time_factor(text: str) -> float:
+    """An argument of a command: by how much to multiply time limits."""
     try:
         factor = float(text)
     except ValueError:
@@ -227,16 +232,20 @@ def _factor(text: str) -> float:
     return factor
 
 
-def _survey(options: argparse.Namespace, console: Console) -> dict[Path, int]:
-    """Read all files once, so that bad input is told of before the work; how many programs each holds."""
-    if options.json is not None and not options.json.absolute().parent.is_dir():
-        raise BadInput(f"{options.json}: there is no such folder; make it first.")
+def survey(paths: list[Path], limit: int | None, out: Path | None, console: Console) -> dict[Path, int]:
+    """Read all files once, so that bad input is told of before the work; how many programs each holds.
+
+    Raises:
+        BadInput: what was given can't be read, or `out` can't be written.
+    """
+    if out is not None and not out.absolute().parent.is_dir():
+        raise BadInput(f"{out}: there is no such folder; make it first.")
     sizes: dict[Path, int] = {}
-    for path in find_files(options.paths):
+    for path in find_files(paths):
         if (why := foreign_format(path)) is not None:
             console.print(f"{path.name} is skipped: {why}.", highlight=False, soft_wrap=True)
             continue
-        sizes[path] = sum(len(problem.submissions) for problem in islice(read_problems(path), options.limit))
+        sizes[path] = sum(len(problem.submissions) for problem in islice(read_problems(path), limit))
     if not any(sizes.values()):
         raise BadInput("there is no labelled program in what was given.")
     return sizes

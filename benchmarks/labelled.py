@@ -12,12 +12,25 @@ What a record asks for and the evaluator can't do yet is marked with `skip`, a r
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evaluator.errors import InvalidSubmission
-from evaluator.model import Limits, Order, Policy, Prelude, TestCase, TestKind, Verdict
+from evaluator.model import (
+    Checker,
+    CheckerName,
+    CheckerProgram,
+    Convention,
+    Limits,
+    NamedChecker,
+    Order,
+    Policy,
+    Prelude,
+    TestCase,
+    TestKind,
+    Verdict,
+)
 
 INVALID_REQUEST = "invalid_request"
 """The label of what must be refused before any program runs."""
@@ -61,6 +74,7 @@ class Problem:
     prelude: Prelude = Prelude.AUTO
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
+    checker: Checker | None = field(default=None, repr=False)
     skip: str | None = None
 
 
@@ -146,7 +160,6 @@ def _read_triple(record: dict[str, Any]) -> Problem:
     kind = KINDS[record["kind"]]
     function = record.get("fn_name") if kind is TestKind.FUNCTIONAL else None
     seconds = float(record["time_limit_s"])
-    policy, skip = _read_checker(record.get("checker"), kind)
     return Problem(
         id=record["id"],
         tests=_tests(kind, record["tests"]),
@@ -154,29 +167,38 @@ def _read_triple(record: dict[str, Any]) -> Problem:
         entry_point=f"{record['fn_class']}.{function}" if function and record.get("fn_class") else function,
         prelude=Prelude.CONTEST if record.get("needs_lcb_prelude") else Prelude.NONE,
         limits=Limits(cpu_seconds=seconds, wall_seconds=_WALL * seconds),
-        policy=policy,
-        skip=skip,
+        checker=_read_checker(record, kind),
     )
 
 
-def _read_checker(checker: str | None, kind: TestKind) -> tuple[Policy, str | None]:
-    """The comparison that a labelled set asks for: whitespace-separated tokens on stdout, unless it says otherwise.
+def _read_checker(record: dict[str, Any], kind: TestKind) -> Checker | None:
+    """What decides about this problem's outputs: on stdout whitespace-separated tokens, unless the record says else.
 
-    Numbers are near enough only where a checker says how near: that is how the labels were made.
+    A function's value is compared as the evaluator does when nobody says anything, and assertions judge themselves.
     """
-    is_stream = kind is TestKind.STDIN
-    exactly = Policy(ignore_lines=is_stream, absolute_tolerance=0.0, relative_tolerance=0.0)
+    checker = record.get("checker")
     if checker is None:
-        return exactly, None
+        return NamedChecker(CheckerName.TOKENS) if kind is TestKind.STDIN else None
     if checker == "token case-insensitive":
-        return replace(exactly, ignore_case=True), None
+        return NamedChecker(CheckerName.CASE_INSENSITIVE)
     if match := _FLOAT.fullmatch(checker):
-        given = dict(part.split("=") for part in match[1].split())
-        absolute, relative = (float(given.get(name, 0)) for name in ("abs", "rel"))
-        return replace(exactly, absolute_tolerance=absolute, relative_tolerance=relative), None
+        given = {name: float(number) for name, number in (part.split("=") for part in match[1].split())}
+        return NamedChecker(CheckerName.FLOAT_TOLERANCE, given.get("abs"), given.get("rel"))
     if checker == "custom":
-        return exactly, "its answers take a checker of their own"
+        return _read_validator(record["checker_files"], record.get("checker_flags") or "")
     raise InvalidSubmission(f"the checker {checker!r} isn't known.")
+
+
+def _read_validator(files: dict[str, str], flags: str) -> CheckerProgram:
+    """A Kattis output validator. A folder is one program, and so is a file beside it.
+
+    Where there are several, all must accept. The one problem of that kind in the labelled sets has its rule twice, as a
+    file and as a folder; the folder, which is taken, also refuses output that goes on after the answer.
+    """
+    folders = sorted({name.rpartition("/")[0] for name in files})
+    files = {name.rpartition("/")[2]: text for name, text in files.items() if name.rpartition("/")[0] == folders[-1]}
+    language = "python" if all(name.endswith(".py") for name in files) else "cpp"
+    return CheckerProgram(tuple(files.items()), Convention.KATTIS, language, flags=tuple(flags.split()))
 
 
 def _read_bug(record: dict[str, Any]) -> Problem:

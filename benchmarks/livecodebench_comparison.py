@@ -12,22 +12,20 @@ are replaced. PATHs are labelled problems, or folders of them, whose expected ou
 
 import argparse
 import json
-import os
 import pickle
 import random
 import subprocess
 import sys
-import venv
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.livecodebench_grader import prepare_environment
 from evaluator.comparison.ladder import compare, compare_value
 from evaluator.model import Policy
 
 PROFILE = Policy(profile="livecodebench")
-PACKAGES = ("nvidia-livecodebench==26.3", "numpy", "tqdm")
 
 REFEREE = """
 import io, pickle, sys
@@ -153,20 +151,6 @@ def accepts(kind: str, expected: str, output: Any) -> bool:
     if kind == "text":
         return compare(expected, output.encode("utf-8"), PROFILE).matched
     return compare_value(expected, output, PROFILE).matched
-
-
-def prepare_environment() -> Path:
-    """Make the environment that holds LiveCodeBench's package, once, and return its Python."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "microcoder" / "livecodebench-26.3"
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not (folder / "complete").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", PACKAGES[0]], check=True)
-        subprocess.run([*pip, *PACKAGES[1:]], check=True)
-        (folder / "complete").touch()
-    return python
 
 
 def ask_livecodebench(python: Path, pairs: list[Pair]) -> list[bool]:

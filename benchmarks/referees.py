@@ -10,7 +10,9 @@ from microcoder_client import KeyRefused, RequestRefused
 from benchmarks.labelled import INVALID_REQUEST, Labelled, Problem
 from evaluator.errors import InvalidSubmission
 from evaluator.extraction import extract_code
+from evaluator.judge import Judge
 from evaluator.model import Judgement, Limits, Policy, Program, Submission, Suite, Verdict
+from evaluator.sandbox.pool import Pool, open_pool
 from evaluator.suites import read_suite, write_suite
 
 REASON_CHARACTERS = 400
@@ -36,8 +38,8 @@ class Referee(Protocol):
         """Give back what it holds."""
 
 
-class LocalReferee:
-    """Judges here; each thread that asks gets a judge and a pool of boxes of its own."""
+class BoxPools:
+    """A pool of boxes for each thread that asks."""
 
     def __init__(self, sandbox: str) -> None:
         """Open the first pool, so that a machine without boxes is told of at once.
@@ -47,47 +49,61 @@ class LocalReferee:
         """
         self._sandbox = sandbox
         self._local = threading.local()
-        self._pools: list[Any] = []
-        self._spare: list[Any] = [self._open()]
+        self._pools: list[Pool] = []
+        self._spare: list[Pool] = [self._open()]
+        self.runtime = self._pools[0].runtime
 
-    def judge(self, problem: Problem) -> list[Outcome]:
-        """An outcome for each program."""
-        try:
-            suite = read_suite(write_suite(problem.tests))
-        except InvalidSubmission as error:
-            return [Outcome(item.id, item.label, INVALID_REQUEST, str(error)) for item in problem.submissions]
-        return [self._judge_one(problem, suite, item) for item in problem.submissions]
+    def mine(self) -> Pool:
+        """The pool of the thread that asks."""
+        if not hasattr(self._local, "pool"):
+            try:
+                self._local.pool = self._spare.pop()
+            except IndexError:
+                self._local.pool = self._open()
+        pool: Pool = self._local.pool
+        return pool
 
     def close(self) -> None:
         """Destroy all boxes."""
         for pool in self._pools:
             pool.close()
 
+    def _open(self) -> Pool:
+        pool = open_pool(self._sandbox)
+        self._pools.append(pool)
+        return pool
+
+
+class LocalReferee:
+    """Judges here; each thread that asks gets a judge and a pool of boxes of its own."""
+
+    def __init__(self, pools: BoxPools) -> None:
+        self._pools = pools
+        self._local = threading.local()
+
+    def judge(self, problem: Problem) -> list[Outcome]:
+        """An outcome for each program."""
+        try:
+            suite = read_suite(write_suite(problem.tests, problem.checker))
+        except InvalidSubmission as error:
+            return [Outcome(item.id, item.label, INVALID_REQUEST, str(error)) for item in problem.submissions]
+        return [self._judge_one(problem, suite, item) for item in problem.submissions]
+
+    def close(self) -> None:
+        """Destroy all boxes."""
+        self._pools.close()
+
     def _judge_one(self, problem: Problem, suite: Suite, item: Labelled) -> Outcome:
         source = extract_code(item.text) if item.is_answer else item.text
         program = None if source is None else Program(source, entry_point=problem.entry_point, prelude=problem.prelude)
         submission = Submission(program, suite.id, problem.limits, problem.policy)
+        if not hasattr(self._local, "judge"):
+            self._local.judge = Judge(self._pools.mine())
         try:
-            judgement = self._judge().judge(submission, suite, cancelled=lambda: False, progress=lambda: None)
+            judgement = self._local.judge.judge(submission, suite)
         except InvalidSubmission as error:
             return Outcome(item.id, item.label, INVALID_REQUEST, str(error))
         return Outcome(item.id, item.label, str(judgement.verdict), explain(judgement))
-
-    def _judge(self) -> Any:
-        if not hasattr(self._local, "judge"):
-            try:
-                self._local.judge = self._spare.pop()
-            except IndexError:
-                self._local.judge = self._open()
-        return self._local.judge
-
-    def _open(self) -> Any:
-        from evaluator.judge import Judge
-        from evaluator.sandbox.pool import open_pool
-
-        pool = open_pool(self._sandbox)
-        self._pools.append(pool)
-        return Judge(pool)
 
 
 class RemoteReferee:
@@ -118,9 +134,10 @@ class RemoteReferee:
         ]
 
     def _evaluate(self, problem: Problem, items: tuple[Labelled, ...]) -> list[microcoder_client.Judgement]:
-        tests = [
-            microcoder_client.TestCase(test.kind.value, test.input, test.expected, test.name) for test in problem.tests
-        ]
+        try:
+            suite = microcoder_client.Suite(write_suite(problem.tests, problem.checker))
+        except InvalidSubmission as error:
+            raise ValueError(str(error)) from None
         submissions = [
             microcoder_client.Submission(
                 answer=item.text if item.is_answer else None,
@@ -132,7 +149,7 @@ class RemoteReferee:
         ]
         return self._client.evaluate(
             submissions,
-            suite=microcoder_client.Suite.of(tests),
+            suite=suite,
             limits=given(problem.limits, Limits()),
             policy=given(problem.policy, Policy()),
             detail="full",
