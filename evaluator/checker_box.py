@@ -7,6 +7,7 @@ about an empty output, where there is none): if it can judge that, the output is
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evaluator.checkers import main_file
@@ -17,7 +18,8 @@ from evaluator.sandbox.pool import Pool
 
 KEPT = 16
 """Compiled checkers that are kept, the last used ones."""
-COMPILE_LIMITS = Limits(cpu_seconds=60, memory_bytes=1 << 30)
+COMPILE_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, memory_bytes=1 << 30)
+MAX_OUTPUT = 1 << 24
 MAX_MESSAGE = 2_000
 FEEDBACK = "feedback"
 INPUT, OUTPUT, ANSWER = range(3)
@@ -43,14 +45,22 @@ class CheckerBox:
         self._pool = pool.branch()
         self._compiled: OrderedDict[CheckerProgram, Artifact] = OrderedDict()
 
-    def check(self, checker: CheckerProgram, test: TestCase, output: bytes) -> Ruling:
+    def check(
+        self, checker: CheckerProgram, test: TestCase, output: bytes, progress: Callable[[], None] = lambda: None
+    ) -> Ruling:
         """Ask the checker about one output.
+
+        Args:
+            progress: called after each step that may take its time.
 
         Raises:
             CheckerFailed: it gives no answer, whatever the output.
             SandboxError: there is no box, twice.
         """
+        self._compile(checker)
+        progress()
         run = self._run(checker, test, output)
+        progress()
         ruling = _rule(checker, run)
         if ruling is not None:
             return Ruling(ruling)
@@ -68,7 +78,11 @@ class CheckerBox:
         artifact = self._compile(checker)
         call = build_call(checker, test, output)
         limits = Limits(
-            cpu_seconds=checker.cpu_seconds, memory_bytes=checker.memory_bytes, output_bytes=1 << 24, processes=16
+            cpu_seconds=checker.cpu_seconds,
+            wall_seconds=2 * checker.cpu_seconds + 10,
+            memory_bytes=checker.memory_bytes,
+            output_bytes=MAX_OUTPUT,
+            processes=16,
         )
         for _ in range(2):
             box = self._pool.take()

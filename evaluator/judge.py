@@ -107,7 +107,7 @@ class Judge:
         progress: Callable[[], None],
     ) -> Judgement:
         results: list[TestResult] = []
-        rules = self._rules(submission, suite)
+        rules = self._rules(submission, suite, progress)
         calls = [build_call(test, session.program) for test in suite.tests]
         runs = session.run_all(calls, submission.fail_fast)
         stopped: Verdict | None = None
@@ -128,12 +128,12 @@ class Judge:
         reason = Reason.CHECKER_FAILED if judgement.verdict is Verdict.INTERNAL_ERROR else None
         return replace(judgement, suspicion=" ".join(suspicions) or None, reason=reason)
 
-    def _rules(self, submission: Submission, suite: Suite) -> "Rules":
+    def _rules(self, submission: Submission, suite: Suite, progress: Callable[[], None]) -> "Rules":
         """The suite's checker decides, where it has one, whatever the policy."""
         checker = suite.checker
         if isinstance(checker, NamedChecker):
             return Rules(submission.limits, policy_of(checker))
-        return Rules(submission.limits, submission.policy, self._checkers, checker)
+        return Rules(submission.limits, submission.policy, self._checkers, checker, progress)
 
     def _finish(
         self,
@@ -180,6 +180,7 @@ class Rules:
     policy: Policy
     checkers: CheckerBox | None = None
     checker: CheckerProgram | None = None
+    progress: Callable[[], None] = nothing
     suspicions: list[str] = field(default_factory=list)
 
     def compare(self, test: TestCase, output: bytes) -> Match | None:
@@ -201,7 +202,7 @@ class Rules:
     def check(self, test: TestCase, output: bytes) -> Match:
         """What the suite's checker says."""
         assert self.checkers is not None and self.checker is not None
-        ruling: Ruling = self.checkers.check(self.checker, test, output)
+        ruling: Ruling = self.checkers.check(self.checker, test, output, self.progress)
         if ruling.suspicion is not None:
             self.suspicions.append(ruling.suspicion)
         return ruling.match

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 OF_LINE = ("id", "expected_verdict")
 """Fields that come back as they are."""
 OF_PROGRAM = ("source", "program", "answer", "entry_point", "language", "prelude", "whole_text_if_unfenced")
-OF_RULES = ("tests", "limits", "policy", "fail_fast", "reward")
+OF_RULES = ("tests", "checker", "limits", "policy", "fail_fast", "reward")
 KNOWN = (*OF_LINE, *OF_PROGRAM, *OF_RULES)
 
 REMOTE_BATCH = 32
@@ -130,7 +130,8 @@ def _read_item(number: int, line: bytes, defaults: Defaults, settings: Settings)
     wire = _wire(number, record, defaults)
     tests = [_test(test, wire) for test in record["tests"]]
     try:
-        body = json.dumps({"submission": {**wire, "suite": {"tests": tests}}}).encode()
+        suite_in = {"tests": tests, "checker": record.get("checker")}
+        body = json.dumps({"submission": {**wire, "suite": suite_in}}).encode()
         intake = prepare(EvaluationIn.model_validate_json(body), settings)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -185,7 +186,7 @@ def _test(test: Any, wire: dict[str, Any]) -> Any:
 
 
 def _complaint(number: int, name: str, message: str) -> str:
-    place = name.removeprefix("submission").removeprefix(".").replace("suite.tests", "tests")
+    place = name.removeprefix("submission").removeprefix(".").removeprefix("suite.")
     text = re.sub(r"\bline (\d+):", r"test \1:", message.removeprefix("Value error, "))
     return f"line {number}: {place + ': ' if place else ''}{text.rstrip('.')}."
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.checkers import read_checker
 from evaluator.errors import InvalidSubmission
 from evaluator.extraction import extract_code
 from evaluator.model import Limits, Policy, Prelude, Program, RewardScheme, Submission, TestCase
@@ -146,8 +147,14 @@ class _Reader:
                 (f"{name}.tests", f"There are {len(tests)}; at most {self._settings.max_tests} may be.")
             )
             return ""
+        cases = [TestCase(test.kind, test.input, test.expected, test.name) for test in tests]
         try:
-            data = write_suite([TestCase(test.kind, test.input, test.expected, test.name) for test in tests])
+            checker = None if suite.checker is None else read_checker(suite.checker)
+        except InvalidSubmission as error:
+            self._errors.append((f"{name}.checker", str(error)))
+            return ""
+        try:
+            data = write_suite(cases, checker)
         except InvalidSubmission as error:
             self._errors.append((f"{name}.tests", str(error)))
             return ""

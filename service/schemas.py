@@ -51,11 +51,18 @@ class SuiteIn(Wire):
 
     id: str | None = Field(None, pattern=SHA256)
     tests: list[TestIn] | None = Field(None, min_length=1)
+    checker: dict[str, Any] | None = Field(
+        None,
+        description="Decides whether an output is right, where several are: `{name}` of a built-in one, or a program: "
+        "`{convention, language, files}`. See docs/checkers.md.",
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if (self.id is None) == (self.tests is None):
             raise ValueError("give either the id of an uploaded suite, or its tests")
+        if self.id is not None and self.checker is not None:
+            raise ValueError("a checker belongs to the tests beside it; an uploaded suite has it in its first line")
         return self
 
 

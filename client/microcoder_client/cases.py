@@ -63,9 +63,15 @@ class Suite:
         object.__setattr__(self, "id", hashlib.sha256(self.data).hexdigest())
 
     @classmethod
-    def of(cls, tests: Iterable[TestCase]) -> "Suite":
-        """The suite of these tests, in this order."""
-        return cls(b"".join(_line(test) for test in tests))
+    def of(cls, tests: Iterable[TestCase], checker: Mapping[str, Any] | None = None) -> "Suite":
+        """The suite of these tests, in this order.
+
+        Args:
+            checker: what decides whether an output is right where several are, as `docs/checkers.md` has it; such as
+                `{"name": "float_tolerance", "absolute_tolerance": 1e-6}`.
+        """
+        header = b"" if checker is None else _json({"checker": dict(checker)}).encode("ascii") + b"\n"
+        return cls(header + b"".join(_line(test) for test in tests))
 
 
 def _line(test: TestCase) -> bytes:

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import assertion, confine, launch, tools, watch
+from . import assertion, calls, confine, launch, tools, watch
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
@@ -105,7 +105,8 @@ class Runner:
 
     def perform(self) -> Work | None:
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
-        outputs = self.descriptors[1:3] if self.order["op"] == "load" else self.descriptors[2:]
+        written = slice(1, 3) if self.order["op"] == "load" else slice(2, 4)
+        outputs = [*self.descriptors[written], *self.descriptors[4:][-1:]]  # the last is a result, where there is one
         observer = watch.Watch(self.slot, self.orders, self.limits, outputs, SCRATCH)
         children: list[int] = []
         plan = self.plan()
@@ -217,7 +218,7 @@ class Runner:
     def function(self) -> Work:
         artifact, stdin, stdout, stderr, value = self.descriptors
         artifact, value = self.enter(stdin, stdout, stderr, (artifact, value))
-        return self.ready(launch.run_function, artifact, self.order["prelude"], self.order["entry_point"], value)
+        return self.ready(calls.run_function, artifact, self.order["prelude"], self.order["entry_point"], value)
 
     def command(self) -> Work:
         artifact, stdin, stdout, stderr = self.descriptors
