@@ -21,4 +21,4 @@ if ((${#missing[@]})); then
     DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 fi
 scripts/start_dockerd.sh
-scripts/build_images.sh
+WITH_COMPILER=1 scripts/build_images.sh  # C++ checkers are tested in Docker too
