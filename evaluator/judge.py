@@ -3,12 +3,12 @@
 Limits first, then the program's end, then comparison, or the suite's checker. Our own failure outranks everything else.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from evaluator.checker_box import CheckerBox, Ruling
 from evaluator.checkers import policy_of
+from evaluator.comparison import answers
 from evaluator.comparison.ladder import compare, compare_value
 from evaluator.errors import CheckerFailed, SandboxError
 from evaluator.model import (
@@ -30,7 +30,7 @@ from evaluator.model import (
 )
 from evaluator.sandbox.base import Call, Limit, Run
 from evaluator.sandbox.pool import Pool
-from evaluator.sandbox.runner.values import decode
+from evaluator.sandbox.runner.values import decode_result
 from evaluator.session import Session
 
 MAX_STDERR = 2_000
@@ -196,7 +196,7 @@ class Rules:
     def compare_value(self, test: TestCase, value: object) -> Match | None:
         """A returned value against the expected one. A checker reads it as a line of JSON."""
         if self.checker is not None:
-            return self.check(test, to_text(value).encode("utf-8", "surrogatepass") + b"\n")
+            return self.check(test, answers.spell(value).encode("utf-8", "surrogatepass") + b"\n")
         return None if test.expected is None else compare_value(test.expected, value, self.policy)
 
     def check(self, test: TestCase, output: bytes) -> Match:
@@ -244,30 +244,32 @@ def judge_run(index: int, test: TestCase, run: Run, rules: Rules) -> TestResult:
         memory_bytes=run.memory_bytes,
         exit_code=run.exit_code,
         signal=run.signal,
-        output=describe_output(test, run) if test.expected is None else None,
+        output=describe_output(test, run, rules.policy) if test.expected is None else None,
         stderr=stderr or None,
         detail=detail if detail is not None or match is None or match.matched else match.explanation,
     )
 
 
-def describe_output(test: TestCase, run: Run) -> str | None:
+def describe_output(test: TestCase, run: Run, policy: Policy) -> str | None:
     """What a test without an expected output answers: the value that was returned, or what was printed."""
     if test.kind is TestKind.FUNCTIONAL:
         if run.value is None:
             return None
         try:
-            return to_text(decode(run.value.partition(b"\n")[0]))[:MAX_OUTPUT]
+            return answers.spell(choose_answer(test, run.value, policy).value)[:MAX_OUTPUT]
         except ValueError:
             return None
     return run.stdout[:MAX_OUTPUT].decode("utf-8", "replace")
 
 
-def to_text(value: object) -> str:
-    """A value as people and checkers read it: JSON, or Python's own form where JSON has none (sets and the like)."""
-    try:
-        return json.dumps(value)
-    except TypeError:
-        return repr(value)
+def choose_answer(test: TestCase, value: bytes, policy: Policy) -> answers.Answer:
+    """What a call answers: the value that its function returned, or an argument that it changed in place.
+
+    Raises:
+        ValueError: the runner didn't write this.
+    """
+    result = decode_result(value)
+    return answers.choose_answer(test.expected, result.value, result.arguments, result.objection, policy)
 
 
 Outcome = tuple[Verdict, Match | None, str | None]
@@ -305,7 +307,7 @@ def conclude(match: Match | None) -> Outcome:
 
 
 def judge_functional(test: TestCase, run: Run, rules: Rules) -> Outcome:
-    """The returned value against the expected one. A call that didn't return is the program's failure."""
+    """The answer of a call against the expected one. A call that didn't return is the program's failure."""
     if run.value is None:
         return judge_end(run) or (
             Verdict.RUNTIME_ERROR,
@@ -313,10 +315,13 @@ def judge_functional(test: TestCase, run: Run, rules: Rules) -> Outcome:
             "The program ended before its function had returned a value.",
         )
     try:
-        value = decode(run.value.partition(b"\n")[0])
+        answer = choose_answer(test, run.value, rules.policy)
     except ValueError:
         return Verdict.WRONG_ANSWER, None, "What the function returned can't be read as a value."
-    return conclude(rules.compare_value(test, value))
+    verdict, match, _ = conclude(rules.compare_value(test, answer.value))
+    if match is None or match.matched or answer.remark is None:
+        return verdict, match, None
+    return verdict, match, f"{match.explanation}; {answer.remark}"
 
 
 def judge_assertion(test: TestCase, run: Run, rules: Rules) -> Outcome:

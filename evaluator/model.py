@@ -103,7 +103,7 @@ class CheckerName(StrEnum):
     """Checkers that need no program. Each reads both outputs as streams of tokens, except where it says otherwise."""
 
     TOKENS = "tokens"
-    """The same tokens; numbers of exactly equal value are the same."""
+    """The same tokens, character by character."""
     FLOAT_TOLERANCE = "float_tolerance"
     """The same tokens, numbers within a tolerance: absolute or relative, either suffices."""
     CASE_INSENSITIVE = "case_insensitive"
@@ -206,7 +206,18 @@ class Order(StrEnum):
     """Both, and every list in between."""
 
 
+class InPlace(StrEnum):
+    """When the answer of a function that returned None is an argument, changed in place."""
+
+    AUTO = "auto"
+    """Where the function declares that it returns nothing, or declares nothing and returns no value on any path."""
+    NEVER = "never"
+    ALWAYS = "always"
+    """Whatever the function declares."""
+
+
 PROFILES = ("exact", "livecodebench", "microcoder")
+_SWITCHES = ("ignore_case", "yes_no", "ignore_lines", "booleans_as_integers", "exact_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,25 +242,37 @@ class Policy:
     order: Order = Order.EXACT
     booleans_as_integers: bool = False
     """In text, `True` is `1` and `False` is `0`, as they always are in the values that a function returns."""
+    exact_tokens: bool = False
+    """In text, a token equals the same characters only: `5.0` isn't `5`, `true` isn't `True`."""
+    in_place: InPlace = InPlace.AUTO
+    """Whether a list or a dictionary that was changed in place may be the answer (`docs/functional.md`). The other
+    profiles look at the returned value alone."""
 
     def __post_init__(self) -> None:
         """Refuse what no comparison can follow.
 
         Raises:
-            InvalidSubmission: an unknown profile or order, a tolerance out of range, or an option that the profile
-                doesn't take.
+            InvalidSubmission: an unknown word for a profile, an order or `in_place`, a tolerance out of range, or an
+                option that the profile doesn't take.
         """
         if self.profile not in PROFILES:
             raise InvalidSubmission(f"policy.profile must be one of {', '.join(PROFILES)}, not {self.profile!r}.")
         for name in ("absolute_tolerance", "relative_tolerance"):
             if (value := getattr(self, name)) is not None:
                 _check_range(f"policy.{name}", value, 0, 1e300)
-        for name in ("ignore_case", "yes_no", "ignore_lines", "booleans_as_integers"):
+        for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise InvalidSubmission(f"policy.{name} must be true or false, not {getattr(self, name)!r}.")
+        if self.exact_tokens and (self.booleans_as_integers or self.absolute_tolerance or self.relative_tolerance):
+            raise InvalidSubmission(
+                "policy.exact_tokens leaves no room for a tolerance or for booleans_as_integers; leave one out."
+            )
         if self.order not in tuple(Order):
             raise InvalidSubmission(f"policy.order must be one of {', '.join(Order)}, not {self.order!r}.")
         object.__setattr__(self, "order", Order(self.order))
+        if self.in_place not in tuple(InPlace):
+            raise InvalidSubmission(f"policy.in_place must be one of {', '.join(InPlace)}, not {self.in_place!r}.")
+        object.__setattr__(self, "in_place", InPlace(self.in_place))
         if self.profile != "microcoder" and (option := self._first_option()) is not None:
             raise InvalidSubmission(
                 f"policy.{option} can't be combined with the profile {self.profile!r}; leave one out."
@@ -259,10 +282,12 @@ class Policy:
         for name in ("absolute_tolerance", "relative_tolerance"):
             if getattr(self, name) is not None:
                 return name
-        for name in ("ignore_case", "yes_no", "ignore_lines", "booleans_as_integers"):
+        for name in _SWITCHES:
             if getattr(self, name):
                 return name
-        return "order" if self.order is not Order.EXACT else None
+        if self.order is not Order.EXACT:
+            return "order"
+        return "in_place" if self.in_place is InPlace.ALWAYS else None
 
 
 class RewardScheme(StrEnum):

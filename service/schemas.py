@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from evaluator.model import MEBIBYTE, Order, Prelude, Reason, RewardScheme, TestKind, Verdict
+from evaluator.model import MEBIBYTE, InPlace, Order, Prelude, Reason, RewardScheme, TestKind, Verdict
 
 SHA256 = r"^[0-9a-f]{64}$"
 EvaluationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -87,6 +87,10 @@ class PolicyIn(Wire):
     ignore_lines: bool = Field(False, description="Line ends are spaces.")
     order: Order = Field(Order.EXACT, description="Which order counts; repeats always do.")
     booleans_as_integers: bool = Field(False, description="In text, `True` is `1` and `False` is `0`.")
+    exact_tokens: bool = Field(False, description="In text, a token equals the same characters only.")
+    in_place: InPlace = Field(
+        InPlace.AUTO, description="Whether an argument changed in place may be the answer of a function without any."
+    )
 
 
 class Rules(Wire):

@@ -21,7 +21,7 @@ from evaluator.model import Limits, Prelude, Program, Runtime
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
 
-MODULES = ("values", "confine", "watch", "launch", "tools", "assertion", "main")
+MODULES = ("values", "confine", "watch", "launch", "tools", "assertion", "nodes", "calls", "main")
 """The runner's modules, in the order of their imports."""
 
 STARTUP_SECONDS = 60.0

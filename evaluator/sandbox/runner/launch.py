@@ -19,10 +19,8 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
-
-from . import values
 
 NAME = "program.py"
 PROGRAM = f"/w/{NAME}"
@@ -30,6 +28,8 @@ LOOKS_AT_ITSELF = (b"__file__", b"argv[0]", b"program.py")
 """A source with one of these finds itself as a file in scratch. For the others that would only cost time."""
 NEEDS_TIDYING = (b"__del__", b"yield", b"open(", b"IOBase", b"Wrapper", b"BufferedWriter")
 """A source with one of these may have output that appears only when its objects are collected at the end."""
+OURS = frozenset({"<launch>", "<calls>", "<nodes>", "<values>"})
+"""Files whose frames a program's traceback doesn't begin with."""
 INTERRUPTED = -int(signal.SIGINT)
 CONTEST_MODULES = (
     "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
@@ -37,7 +37,7 @@ CONTEST_MODULES = (
 )  # fmt: skip
 PRELUDE = compile(
     "".join(f"from {name} import *\n" for name in CONTEST_MODULES)
-    + f"import {', '.join(CONTEST_MODULES)}\nsys.setrecursionlimit(50000)\nsys.set_int_max_str_digits(50000)\n",
+    + f"import {', '.join(CONTEST_MODULES)}\nsys.setrecursionlimit(50000)\n",
     "<prelude>",
     "exec",
 )
@@ -172,52 +172,13 @@ def hide_frames() -> None:
     sys.setrecursionlimit(1000)
 
 
-def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
-    """Call the entry point with the arguments on stdin, one JSON value a line; write what it returned to `result`."""
-    arguments = parse_arguments(read_all(0))
-    module, code, _ = load_program(artifact, "program", prelude)
+def conclude(work: Callable[[], None]) -> NoReturn:
+    """Do something that the program has a part in, and end as the interpreter would."""
     try:
-        exec(code, module.__dict__)
-        value = find(module, path)(*arguments)
-        content = values.encode(value)
-        if value is None:  # an in-place problem: the judge may look at the arguments
-            content = content + b"\n" + values.encode(arguments)
-        write_all(result, content)
+        work()
     except BaseException as error:
         finish(report(error) or 1)
     finish(0)
-
-
-def parse_arguments(data: bytes) -> list[Any]:
-    """The arguments, as the test gives them: JSON, else a Python literal."""
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    try:
-        return [parse_argument(line) for line in data.decode("utf-8", "surrogateescape").split("\n") if line.strip()]
-    finally:
-        sys.set_int_max_str_digits(limit)
-
-
-def parse_argument(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        import ast
-
-        return ast.literal_eval(line.strip())
-
-
-def find(module: types.ModuleType, path: str) -> Any:
-    """`function`, `Class.method` on a fresh instance, or `function` where only `class Solution` has it."""
-    owner, _, name = path.rpartition(".")
-    scope = module.__dict__
-    if owner:
-        return getattr(scope[owner](), name)
-    if name in scope:
-        return scope[name]
-    if "Solution" in scope and hasattr(scope["Solution"], name):
-        return getattr(scope["Solution"](), name)
-    raise NameError(f"the program defines no function {name!r}")
 
 
 def report(error: BaseException) -> int:
@@ -225,7 +186,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return exit_status(error.code)
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in ("<launch>", "<values>"):
+    while trace is not None and trace.tb_frame.f_code.co_filename in OURS:
         trace = trace.tb_next
     error.__traceback__ = trace
     flush(sys.stdout)
@@ -306,7 +267,7 @@ def run_command(source: int, name: str, command: list[str]) -> NoReturn:
     write_program(name, read_all(source))
     os.closerange(3, 4096)
     if command[0] == "python3":
-        command = [sys.executable, *command[1:]]  # the same Python for both launchers
+        command = [sys.executable, "-X", "int_max_str_digits=0", *command[1:]]  # the same Python for both launchers
     os.execvpe(command[0], command, os.environ)
 
 
@@ -324,7 +285,9 @@ def write_files(files: dict[str, str]) -> None:
 
 
 def preload() -> None:
-    """Import what most programs import, once, before anything is forked."""
+    """Import what most programs import, once, before anything is forked. And let integers be printed at any length:
+    judges have older interpreters or PyPy, which know no limit; the time that it takes counts as any other."""
+    sys.set_int_max_str_digits(0)
     for name in (*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"):
         __import__(name)
     _thread.get_ident()

@@ -5,11 +5,15 @@ A value is written by its exact base type, through that type's own methods, so a
 
     null, booleans, strings, floats, small integers, lists   as they are (NaN and Infinity in Python's spelling)
     anything else                                            {"$": tag, "v": content}
+
+What a call gave is one line, the value. Where that is None, a second line holds the arguments as the call left them,
+and a third, where there is one, says why they aren't the answer.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 Tree = Any
 """What JSON can say."""
@@ -17,10 +21,12 @@ Reader = Callable[["Decoder", Any], Any]
 
 MAX_DEPTH = 200
 MAX_ITEMS = 4_000_000
+MAX_COLLISIONS = 1000
 SMALL = 1 << 200  # larger integers travel in hexadecimal: linear time both ways, and no limit on digits
 
 _dumps = json.dumps
 _loads = json.loads
+_STRINGS = re.compile(rb'"(?:[^"\\\\]++|\\\\.)*+"')
 _ATOMS = frozenset({bool, str, float, type(None)})
 _FLAT = frozenset({bool, str, float, int, type(None)})
 _ITERATORS = (
@@ -29,7 +35,8 @@ _ITERATORS = (
     "dict_keyiterator", "dict_valueiterator", "dict_itemiterator", "str_iterator", "str_ascii_iterator",
     "range_iterator", "chain", "islice", "accumulate", "permutations", "combinations", "product", "starmap",
     "takewhile", "dropwhile", "groupby", "count", "cycle", "repeat", "compress", "filterfalse", "zip_longest",
-    "combinations_with_replacement", "pairwise", "batched", "callable_iterator",
+    "combinations_with_replacement", "pairwise", "batched", "callable_iterator", "memoryview", "odict_keys",
+    "odict_values", "odict_items", "odict_iterator",
 )  # fmt: skip
 
 
@@ -65,11 +72,15 @@ class Encoder:
         base = next((base for base in kind.__mro__ if base in self.WRITERS), None)
         if base is not None:
             return self.WRITERS[base](self, value, depth)
-        module = getattr(kind, "__module__", "")
-        if isinstance(module, str) and module.partition(".")[0] == "numpy":
-            return self.numpy(value, kind, depth)
-        if kind.__name__ in _ITERATORS and module in ("builtins", "itertools", "collections", "array"):
+        if kind.__name__ in _ITERATORS and module_of(kind) in ("builtins", "itertools", "collections", "array"):
             return {"$": "iterator", "v": self.sequence(value, depth)}
+        for base in kind.__mro__:
+            if module_of(base).partition(".")[0] == "numpy":
+                return self.numpy(value, base, depth)
+        return self.other(value, depth)
+
+    def other(self, value: Any, depth: int) -> Tree:
+        """Write what is none of the kinds above."""
         return self.opaque(value)
 
     def sequence(self, values: Iterable[Any], depth: int) -> list[Tree]:
@@ -127,17 +138,26 @@ class Encoder:
     def write_complex(self, value: complex, depth: int) -> Tree:
         return {"$": "complex", "v": [complex.__getattribute__(value, "real"), complex.__getattribute__(value, "imag")]}
 
-    def numpy(self, value: Any, kind: type, depth: int) -> Tree:
-        if kind.__name__ in ("ndarray", "matrix"):
-            return {"$": "ndarray", "v": self.tree(value.tolist(), depth + 1)}
-        plain = value.item() if hasattr(value, "item") else value
-        return self.opaque(value) if type(plain) is kind else self.tree(plain, depth + 1)
+    def numpy(self, value: Any, kind: Any, depth: int) -> Tree:
+        """Write an array or a scalar of numpy's class `kind`, or of one derived from it."""
+        if any(base.__name__ == "ndarray" for base in kind.__mro__):
+            return {"$": "ndarray", "v": self.tree(kind.tolist(value), depth + 1)}
+        plain = kind.item(value) if hasattr(kind, "item") else value
+        if isinstance(plain, kind):  # a number longer than Python's own, or nothing that has a plain form
+            return float(plain) if kind.__name__ == "longdouble" else self.other(value, depth)
+        return self.tree(plain, depth + 1)
 
     WRITERS: ClassVar[dict[type, Callable[..., Tree]]] = {
         int: write_integer, float: write_real, str: write_text, list: write_list, tuple: write_tuple, dict: write_dict,
         set: write_set, frozenset: write_frozenset, bytes: write_bytes, bytearray: write_bytearray,
         complex: write_complex,
     }  # fmt: skip
+
+
+def module_of(kind: type) -> str:
+    """The name of the module that a class says it is from."""
+    name = getattr(kind, "__module__", "")
+    return name if isinstance(name, str) else ""
 
 
 def describe(value: object) -> Tree:
@@ -177,12 +197,17 @@ class Decoder:
             raise ValueError("unknown tag")
         return reader(self, tree.get("v"))
 
+    def mapping(self, pairs: list[tuple[Tree, Tree]]) -> dict[object, Any]:
+        """The dictionary of these pairs."""
+        keys = distinct(self.value(key) for key, _ in pairs)
+        return dict(zip(keys, (self.value(item) for _, item in pairs), strict=True))
+
     READERS: ClassVar[dict[str, Reader]] = {
         "int": lambda self, content: int(content, 16),
         "tuple": lambda self, content: tuple(self.value(content)),
-        "dict": lambda self, content: {freeze(self.value(key)): self.value(value) for key, value in content},
-        "set": lambda self, content: set(map(freeze, self.value(content))),
-        "frozenset": lambda self, content: frozenset(map(freeze, self.value(content))),
+        "dict": lambda self, content: self.mapping(content),
+        "set": lambda self, content: set(distinct(self.value(content))),
+        "frozenset": lambda self, content: frozenset(distinct(self.value(content))),
         "bytes": lambda self, content: bytes.fromhex(content),
         "bytearray": lambda self, content: bytearray.fromhex(content),
         "complex": lambda self, content: complex(*content),
@@ -201,13 +226,57 @@ def freeze(value: object) -> object:
     return value
 
 
+def distinct(members: Iterable[object]) -> list[object]:
+    """Keys or members, as a dictionary or a set may have them: hashable, and not chosen to share one hash.
+
+    Raises:
+        ValueError: so many do that putting them in would take quadratic time.
+    """
+    frozen = list(map(freeze, members))
+    if len(frozen) - len(set(map(hash, frozen))) > MAX_COLLISIONS:
+        raise ValueError("too many members share their hash")
+    return frozen
+
+
 def decode(data: bytes, extra: dict[str, Reader] | None = None) -> Any:
-    """The value in `data`, which may be forged: only plain values can come out.
+    """The value in `data`, which may be forged: only plain values can come out, and not much larger than `data`.
 
     Raises:
         ValueError: it isn't an encoded value.
     """
+    if data.count(b",") > 2 * MAX_ITEMS and _STRINGS.sub(b"", data).count(b",") > 2 * MAX_ITEMS:
+        raise ValueError("too many elements")
     try:
         return Decoder(extra).value(_loads(data))
     except (TypeError, AttributeError, RecursionError, KeyError) as error:
         raise ValueError(f"not an encoded value: {type(error).__name__}") from error
+
+
+class Result(NamedTuple):
+    """What a call gave."""
+
+    value: Any
+    arguments: list[Any]
+    """As the call left them, where it returned None: the answer to an in-place problem is among them."""
+    objection: str | None
+    """Why none of the arguments is the answer: the program says itself that it returns one."""
+
+
+def decode_result(data: bytes) -> Result:
+    """The result in `data`, which may be forged.
+
+    Raises:
+        ValueError: it isn't one, whole and alone.
+    """
+    lines = data.split(b"\n", 3)
+    value = decode(lines[0])
+    if value is not None:
+        if len(lines) > 1:
+            raise ValueError("more than one value")
+        return Result(value, [], None)
+    if len(lines) not in (2, 3):
+        raise ValueError("None comes with the arguments, and perhaps an objection")
+    arguments, objection = decode(lines[1]), decode(lines[2]) if len(lines) == 3 else None
+    if type(arguments) is not list or type(objection) not in (str, type(None)):
+        raise ValueError("arguments are a list, an objection is text")
+    return Result(value, arguments, objection)
