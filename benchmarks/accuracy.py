@@ -147,23 +147,34 @@ def write_document(files: dict[str, dict[str, Counts]], names: tuple[str, ...], 
     return {"evaluators": evaluators, "runtime": runtime}
 
 
-def reuse(earlier: Path, document: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def read_earlier(path: Path, out: Path | None) -> dict[str, Any]:
+    """The evaluators of an earlier run.
+
+    Raises:
+        BadInput: there are none, or this run would write over them.
+    """
+    if out is not None and out.absolute() == path.absolute():
+        raise BadInput(f"{path}: this run would write over what it takes from there; give --json another name.")
+    try:
+        evaluators: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["evaluators"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path}: no figures of an earlier run ({type(error).__name__}).") from None
+    return evaluators
+
+
+def join(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
     """The document with the evaluators of an earlier run that this one left out.
 
     Raises:
         BadInput: the earlier run was on other files.
     """
-    try:
-        old = json.loads(earlier.read_text(encoding="utf-8"))["evaluators"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{earlier}: no figures of an earlier run ({type(error).__name__}).") from None
-    merged = {**old, **document["evaluators"]}
-    known = {name: merged[name] for name in EVALUATORS if name in merged}
-    sizes = {name: sizes_of(record) for name, record in known.items()}
-    for name, size in sizes.items():
-        if size != sizes[names[0]]:
-            raise BadInput(f"{earlier}: {name} was measured on other files, or on another part of them; measure again.")
-    return {"evaluators": known, "runtime": document["runtime"]}
+    new = document["evaluators"]
+    merged = {name: new.get(name, earlier.get(name)) for name in EVALUATORS if name in new or name in earlier}
+    size = sizes_of(next(iter(new.values())))
+    for name, record in merged.items():
+        if sizes_of(record) != size:
+            raise BadInput(f"{name} of the earlier run was measured on other files, or other parts; measure it again.")
+    return {"evaluators": merged, "runtime": document["runtime"]}
 
 
 def sizes_of(record: dict[str, Any]) -> dict[str, int]:
@@ -182,13 +193,14 @@ def main(arguments: list[str] | None = None) -> int:
         sizes = survey(options.paths, options.limit, options.json, console)
         if options.markdown is not None:
             tables.check_place(options.markdown, options.section)
+        earlier = {} if options.reuse is None else read_earlier(options.reuse, options.json)
         bench = Bench(options.evaluators, options.sandbox)
         try:
             document = measure_all(sizes, bench, options, console)
         finally:
             bench.close()
-        if options.reuse is not None:
-            document = reuse(options.reuse, document, bench.names)
+        if earlier:
+            document = join(document, earlier)
             write_json(options.json, document)
     except (BadInput, SandboxUnavailable, EnvironmentFailed) as error:
         return fail(console, error)

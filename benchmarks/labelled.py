@@ -6,7 +6,7 @@ Three formats, told apart by their fields; one JSON record a line:
 - **bugs**: `code` and `right_verdict`, one program a record (minimal reproductions of graders' bugs);
 - **examples**: `statement`, and submissions with `source` or `answer` (`docs/examples`).
 
-What a record asks for and the evaluator can't do yet is marked with `skip`, a reason; nothing is dropped on the quiet.
+What a record asks for and the evaluator can't do is marked with `skip`, a reason; nothing is dropped on the quiet.
 """
 
 import json
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluator.checkers import LANGUAGES
 from evaluator.errors import InvalidSubmission
 from evaluator.model import (
     Checker,
@@ -46,7 +47,13 @@ _BUG_LIMITS = {"B58": Limits(cpu_seconds=0.5)}
 """Reproductions whose text names a limit."""
 _BUG_POLICIES = {"B39": Policy(order=Order.ANY), "B40": Policy(order=Order.ANY)}
 """Reproductions whose statement says "in any order": whoever sends such a problem says so."""
-_BUG_SKIPS = {"B38": "any of several answers is right, which takes a checker"}
+_ANY_MAXIMUM = """
+import json, sys
+numbers, index = (json.load(open(name)) for name in sys.argv[1:3])
+sys.exit(0 if type(index) is int and 0 <= index < len(numbers) and numbers[index] == max(numbers) else 1)
+"""
+_BUG_CHECKERS = {"B38": CheckerProgram((("any_maximum.py", _ANY_MAXIMUM),), Convention.TESTLIB)}
+"""A reproduction of which several answers are right: whoever sends such a problem sends a checker."""
 
 
 class BadInput(Exception):
@@ -160,6 +167,7 @@ def _read_triple(record: dict[str, Any]) -> Problem:
     kind = KINDS[record["kind"]]
     function = record.get("fn_name") if kind is TestKind.FUNCTIONAL else None
     seconds = float(record["time_limit_s"])
+    checker = _read_checker(record, kind)
     return Problem(
         id=record["id"],
         tests=_tests(kind, record["tests"]),
@@ -167,14 +175,16 @@ def _read_triple(record: dict[str, Any]) -> Problem:
         entry_point=f"{record['fn_class']}.{function}" if function and record.get("fn_class") else function,
         prelude=Prelude.CONTEST if record.get("needs_lcb_prelude") else Prelude.NONE,
         limits=Limits(cpu_seconds=seconds, wall_seconds=_WALL * seconds),
-        checker=_read_checker(record, kind),
+        checker=None if isinstance(checker, str) else checker,
+        skip=checker if isinstance(checker, str) else None,
     )
 
 
-def _read_checker(record: dict[str, Any], kind: TestKind) -> Checker | None:
+def _read_checker(record: dict[str, Any], kind: TestKind) -> Checker | str | None:
     """What decides about this problem's outputs: on stdout whitespace-separated tokens, unless the record says else.
 
     A function's value is compared as the evaluator does when nobody says anything, and assertions judge themselves.
+    A text is the reason why the problem can't be judged.
     """
     checker = record.get("checker")
     if checker is None:
@@ -189,16 +199,19 @@ def _read_checker(record: dict[str, Any], kind: TestKind) -> Checker | None:
     raise InvalidSubmission(f"the checker {checker!r} isn't known.")
 
 
-def _read_validator(files: dict[str, str], flags: str) -> CheckerProgram:
-    """A Kattis output validator. A folder is one program, and so is a file beside it.
+def _read_validator(files: dict[str, str], flags: str) -> CheckerProgram | str:
+    """A Kattis output validator, or why it can't be used. A folder is one program, and so is a file beside it.
 
     Where there are several, all must accept. The one problem of that kind in the labelled sets has its rule twice, as a
     file and as a folder; the folder, which is taken, also refuses output that goes on after the answer.
     """
-    folders = sorted({name.rpartition("/")[0] for name in files})
-    files = {name.rpartition("/")[2]: text for name, text in files.items() if name.rpartition("/")[0] == folders[-1]}
-    language = "python" if all(name.endswith(".py") for name in files) else "cpp"
-    return CheckerProgram(tuple(files.items()), Convention.KATTIS, language, flags=tuple(flags.split()))
+    folder = max(name.rpartition("/")[0] for name in files)
+    texts = {name.rpartition("/")[2]: text for name, text in files.items() if name.rpartition("/")[0] == folder}
+    for language, endings in LANGUAGES.items():
+        sources = [name for name in texts if name.endswith(endings)]
+        if len(sources) == 1:
+            return CheckerProgram(tuple(texts.items()), Convention.KATTIS, language, flags=tuple(flags.split()))
+    return f"its checker isn't one file of {' or '.join(LANGUAGES)}"
 
 
 def _read_bug(record: dict[str, Any]) -> Problem:
@@ -214,7 +227,7 @@ def _read_bug(record: dict[str, Any]) -> Problem:
         entry_point=f"Solution.{function}" if in_class else function,
         limits=_BUG_LIMITS.get(name, Limits(cpu_seconds=_BUG_CPU_SECONDS)),
         policy=_BUG_POLICIES.get(name, Policy()),
-        skip=_BUG_SKIPS.get(name),
+        checker=_BUG_CHECKERS.get(name),
     )
 
 

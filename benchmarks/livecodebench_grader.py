@@ -76,7 +76,7 @@ class LiveCodeBench:
             EnvironmentFailed: the packages can't be installed, or don't work.
             SandboxUnavailable: there is no bubblewrap.
         """
-        self._command = confine([str(python if python is not None else prepare_environment()), "-P", str(CHILD)])
+        self._command = confine(python if python is not None else prepare_environment())
         self._local = threading.local()
         self._processes: list[Process] = []
         probe = {"sample": CANARY, "code": "print(int(input()) + 1)", "timeout": 10, "seconds": 30}
@@ -120,17 +120,19 @@ class LiveCodeBench:
         return process
 
 
-def confine(command: list[str]) -> list[str]:
-    """The command under bubblewrap.
+def confine(python: Path) -> list[str]:
+    """The command that starts the child in its environment, under bubblewrap.
 
     Raises:
         SandboxUnavailable: there is none.
     """
+    environment = str(python.parents[1])  # shown even where it lies in /tmp
     rights = ["--cap-drop", "ALL"] if os.geteuid() == 0 else ["--unshare-user"]
     return [
         find_bwrap(), *rights, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--die-with-parent",
         "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--size", str(TMP_BYTES), "--tmpfs", "/tmp",
-        "--chdir", "/tmp", "--", *command,
+        "--ro-bind", environment, environment, "--chdir", "/tmp",
+        "--", str(python), "-P", "-c", CHILD.read_text("utf-8"),
     ]  # fmt: skip
 
 

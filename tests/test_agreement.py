@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import microcoder_client
@@ -11,7 +10,21 @@ import pytest
 from benchmarks import agreement
 from benchmarks.labelled import BadInput, find_files, foreign_format, read_problems
 from benchmarks.referees import Outcome, RemoteReferee, explain
-from evaluator.model import Judgement, Limits, Match, Order, Policy, Prelude, TestKind, TestResult, Verdict
+from evaluator.model import (
+    CheckerName,
+    CheckerProgram,
+    Convention,
+    Judgement,
+    Limits,
+    Match,
+    NamedChecker,
+    Order,
+    Policy,
+    Prelude,
+    TestKind,
+    TestResult,
+    Verdict,
+)
 from evaluator.suites import write_suite
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +40,8 @@ TRIPLE = {
         {"code": "", "label": "wrong_answer"},
     ],
 }  # fmt: skip
-EXACT = Policy(ignore_lines=True, absolute_tolerance=0.0, relative_tolerance=0.0)
+VALIDATOR = {"checker": "custom", "checker_files": {"v/check.py": "import sys\nsys.exit(42)\n"}, "checker_flags": "a b"}
+JAVA = TRIPLE | VALIDATOR | {"checker_files": {"Check.java": ""}}
 BUG = {
     "id": "B01", "kind": "entrypoint", "test_type": "functional", "fn_name": "f", "right_verdict": "accepted",
     "tests": [{"input": "1", "expected": "2"}], "code": "class Solution:\n    def f(self, n):\n        return n + 1\n",
@@ -70,23 +84,33 @@ def test_a_triple_is_read_with_its_limits_on_processor_and_wall(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("checker", "policy"),
+    ("checker", "read"),
     [
-        (None, EXACT),
-        ("token case-insensitive", replace(EXACT, ignore_case=True)),
-        (
-            "float-tol abs=1e-06 rel=1e-05",
-            Policy(ignore_lines=True, absolute_tolerance=1e-6, relative_tolerance=1e-5),
-        ),
-        ("float-tol abs=1.001e-06", Policy(ignore_lines=True, absolute_tolerance=1.001e-6, relative_tolerance=0.0)),
+        (None, NamedChecker(CheckerName.TOKENS)),
+        ("token case-insensitive", NamedChecker(CheckerName.CASE_INSENSITIVE)),
+        ("float-tol abs=1e-06 rel=1e-05", NamedChecker(CheckerName.FLOAT_TOLERANCE, 1e-6, 1e-5)),
+        ("float-tol abs=1.001e-06", NamedChecker(CheckerName.FLOAT_TOLERANCE, 1.001e-6, None)),
     ],
 )
-def test_a_checker_becomes_a_policy(tmp_path, checker, policy):
-    assert read_one(tmp_path, TRIPLE | {"checker": checker}).policy == policy
+def test_a_checkers_name_becomes_a_built_in_checker(tmp_path, checker, read):
+    problem = read_one(tmp_path, TRIPLE | {"checker": checker})
+    assert (problem.checker, problem.policy) == (read, Policy())
 
 
-def test_what_takes_a_checker_program_is_skipped_with_its_reason(tmp_path):
-    assert "checker" in read_one(tmp_path, TRIPLE | {"checker": "custom"}).skip
+def test_a_validator_becomes_a_checker_program(tmp_path):
+    checker = read_one(tmp_path, TRIPLE | VALIDATOR).checker
+    files = (("check.py", "import sys\nsys.exit(42)\n"),)
+    assert checker == CheckerProgram(files, Convention.KATTIS, "python", flags=("a", "b"))
+
+
+def test_of_a_file_and_a_folder_the_folder_is_the_checker(tmp_path):
+    files = {"check.cpp": "1", "validate/check.cc": "2", "validate/check.h": "3"}
+    checker = read_one(tmp_path, TRIPLE | VALIDATOR | {"checker_files": files}).checker
+    assert (checker.language, checker.files) == ("cpp", (("check.cc", "2"), ("check.h", "3")))
+
+
+def test_a_checker_in_another_language_is_skipped_with_its_reason(tmp_path):
+    assert "checker" in read_one(tmp_path, TRIPLE | VALIDATOR | {"checker_files": {"v/Check.java": ""}}).skip
 
 
 def test_an_entry_point_and_a_prelude_are_read_from_a_functional_triple(tmp_path):
@@ -94,7 +118,7 @@ def test_an_entry_point_and_a_prelude_are_read_from_a_functional_triple(tmp_path
     problem = read_one(tmp_path, record)
     assert problem.entry_point == "Solution.f"
     assert problem.prelude is Prelude.CONTEST
-    assert not problem.policy.ignore_lines
+    assert problem.checker is None
 
 
 def test_an_assertion_test_expects_no_output(tmp_path):
@@ -108,6 +132,7 @@ def test_a_bug_is_read_with_the_entry_point_that_its_code_has(tmp_path):
     assert read_one(tmp_path, BUG | {"code": "def f(n):\n    return n + 1\n"}).entry_point == "f"
     assert read_one(tmp_path, BUG | {"id": "B39"}).policy.order is Order.ANY
     assert read_one(tmp_path, BUG | {"id": "B58"}).limits.cpu_seconds == 0.5
+    assert read_one(tmp_path, BUG | {"id": "B38"}).checker.convention is Convention.TESTLIB
 
 
 def test_a_bug_of_extraction_is_a_whole_answer(tmp_path):
@@ -130,7 +155,8 @@ def test_all_shared_labelled_data_is_read():
         if foreign_format(path) is None:
             for problem in read_problems(path):
                 counts[path.name] += len(problem.submissions)
-                assert problem.skip is not None or not problem.tests or write_suite(problem.tests)
+                assert problem.skip is None
+                assert not problem.tests or write_suite(problem.tests, problem.checker)
     assert counts["humaneval_assert.jsonl"] == 1278
     assert counts["kattis_icpc.jsonl"] == 415
     assert counts["lcb_model_generations.jsonl"] == 3502
@@ -196,7 +222,7 @@ def test_both_kinds_of_error_are_counted_and_listed(tmp_path):
         ("x", "wrong_answer"), ("lost", "wrong_answer"),
     ]  # fmt: skip
     submissions = [{"code": code, "label": label} for code, label in programs]
-    path = write(tmp_path / "set.jsonl", TRIPLE | {"submissions": submissions}, TRIPLE | {"checker": "custom"})
+    path = write(tmp_path / "set.jsonl", TRIPLE | {"submissions": submissions}, JAVA)
     seen = []
     tally = agreement.measure(path, FakeReferee(), agreement.Plan(workers=2), seen.append)
     record = tally.record
@@ -220,14 +246,14 @@ def test_outcomes_come_in_order_and_no_more_is_read_than_is_judged(tmp_path):
             read.append(problem.id)
             yield problem
 
-    outcomes = agreement.judge_in_order(counted(), FakeReferee(), 2)
+    outcomes = agreement.judge_in_order(counted(), FakeReferee().judge, 2)
     assert next(outcomes)[0].id == "set/0#0"
     assert len(read) == 2 * agreement.WINDOW
     assert [item[0].id for item in outcomes] == [f"set/{number}#0" for number in range(1, 100)]
 
 
 def test_the_command_prints_the_figures_and_writes_them(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(agreement, "LocalReferee", lambda sandbox: FakeReferee())
+    monkeypatch.setattr(agreement, "_referee", lambda options: FakeReferee())
     path = write(tmp_path / "set.jsonl", TRIPLE, BUG)
     out = tmp_path / "out.json"
     assert agreement.main([str(path), "--json", str(out), "--workers", "1"]) == 0
@@ -249,7 +275,7 @@ def test_a_plan_changes_policy_and_time(tmp_path):
     problem = read_one(tmp_path, TRIPLE)
     assert agreement.Plan().adjust(problem) == problem
     changed = agreement.Plan(own_policy=False, time_factor=3.0).adjust(problem)
-    assert changed.policy == Policy()
+    assert (changed.policy, changed.checker) == (Policy(), None)
     assert changed.limits == Limits(cpu_seconds=6.0, wall_seconds=24.0)
 
 
@@ -268,11 +294,13 @@ class FakeClient:
     def __init__(self, refusal=microcoder_client.RequestRefused):
         self.refusal = refusal
         self.asked = []
+        self.suites = []
 
     def health(self):
         return {"status": "ok"}
 
     def evaluate(self, submissions, **rules):
+        self.suites.append(rules["suite"])
         self.asked.append((len(submissions), rules["limits"], rules["policy"]))
         if any(item.source == "bad" for item in submissions):
             raise self.refusal("bad is refused.", microcoder_client.Problem(422, "", "", ""))
@@ -287,8 +315,9 @@ def test_what_a_service_refuses_is_told_from_what_it_judges(tmp_path):
     assert [size for size, _, _ in client.asked] == [3, 1, 1, 1]
     assert client.asked[0][1:] == (
         {"cpu_seconds": 2.0, "wall_seconds": 8.0},
-        {"ignore_lines": True, "absolute_tolerance": 0.0, "relative_tolerance": 0.0},
+        {},
     )
+    assert client.suites[0].data.startswith(b'{"checker":{"name":"tokens"}}')
 
 
 def test_a_refused_key_is_no_verdict(tmp_path):
