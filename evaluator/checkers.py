@@ -31,10 +31,11 @@ _POLICIES: Final[dict[CheckerName, dict[str, Any]]] = {
 
 
 def policy_of(checker: NamedChecker) -> Policy:
-    """The comparison that a built-in checker stands for. Numbers are exact, but for the tolerances that it names."""
+    """The comparison that a built-in checker stands for."""
     return Policy(
         absolute_tolerance=checker.absolute_tolerance or 0.0,
         relative_tolerance=checker.relative_tolerance or 0.0,
+        exact_tokens=checker.name is not CheckerName.FLOAT_TOLERANCE,
         **_POLICIES[checker.name],
     )
 

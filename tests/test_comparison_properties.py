@@ -32,6 +32,7 @@ POLICIES = [
     Policy(order=Order.ANY, ignore_lines=True),
     Policy(absolute_tolerance=0.5),
     Policy(relative_tolerance=0.0, booleans_as_integers=True),
+    Policy(exact_tokens=True, ignore_case=True, order=Order.TOKENS),
 ]
 
 

@@ -26,8 +26,11 @@ TESTS = [{"kind": "stdin", "input": "1", "expected": "1"}]
     ],
 )
 def test_what_is_sent_has_the_fields_and_defaults_of_the_vocabulary(wire, ours) -> None:
-    assert set(wire.model_fields) == {field.name for field in fields(ours)}
+    inside = {"name", "files"} if ours is model.Program else set()  # of checkers, which come in suites
+    assert set(wire.model_fields) == {field.name for field in fields(ours)} - inside
     for field in fields(ours):
+        if field.name in inside:
+            continue
         sent = wire.model_fields[field.name]
         if not sent.is_required():
             assert sent.default == field.default, field.name

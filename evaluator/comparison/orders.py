@@ -80,7 +80,7 @@ class _Matcher:
     def token_key(self, token: bytes) -> bytes:
         """Return one spelling for all tokens that are equal."""
         word = canonical_word(token, self.policy)
-        value = exact_value(word)
+        value = None if self.policy.exact_tokens else exact_value(word)
         return word if value is None else b"%b%be%d" % value
 
 

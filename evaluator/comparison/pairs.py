@@ -178,11 +178,13 @@ def token_rule(policy: Policy) -> TokenRule:
 
 
 def _make_rules(policy: Policy) -> dict[Need, TokenRule]:
-    rules: dict[Need, TokenRule] = {Need.NUMBERS: same_number}
-    bounds = tolerance_of(policy, TEXT_TOLERANCE)
-    if not bounds.is_zero:
-        rules[Need.TOLERANCE] = lambda expected, actual: close_number(expected, actual, bounds)
-    rules[Need.SPELLING] = _same_spelling
+    rules: dict[Need, TokenRule] = {}
+    if not policy.exact_tokens:
+        rules[Need.NUMBERS] = same_number
+        bounds = tolerance_of(policy, TEXT_TOLERANCE)
+        if not bounds.is_zero:
+            rules[Need.TOLERANCE] = lambda expected, actual: close_number(expected, actual, bounds)
+        rules[Need.SPELLING] = _same_spelling
     if policy.ignore_case or policy.yes_no or policy.booleans_as_integers:
         strict = tuple(rules.values())
 
@@ -200,7 +202,8 @@ def _same_spelling(expected: bytes, actual: bytes) -> bool:
 
 def canonical_word(token: bytes, policy: Policy) -> bytes:
     """Return one spelling for all that are equal as words."""
-    token = _SPELLINGS.get(token, token)
+    if not policy.exact_tokens:
+        token = _SPELLINGS.get(token, token)
     if policy.booleans_as_integers and token in _BOOLEANS:
         return _BOOLEANS[token]
     if policy.ignore_case:

@@ -96,6 +96,8 @@ def literal_values(pair: Pair) -> bool | None:
     Would wrongly accept: `(1, 2)` where the statement fixes square brackets. Brackets without any content are words:
     `[]` isn't `()`.
     """
+    if pair.policy.exact_tokens:
+        return None
     whole = _literals_agree(pair.expected.data.strip(), pair.actual.data.strip(), pair.policy)
     if whole:
         return True
