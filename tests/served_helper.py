@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,12 +18,13 @@ class Served:
     """`microcoder serve` in a process of its own."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
+        self.log = tempfile.TemporaryFile()  # a pipe that nobody reads would stop the service when it is full
         inherited = {name: value for name, value in os.environ.items() if "REDIS_URL" not in name}
         self.process = subprocess.Popen(
             [*MICROCODER, "serve", "--port", "0", *arguments],
             env=inherited | environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.log,
             text=True,
         )
 
@@ -31,6 +33,10 @@ class Served:
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
         return re.search(r"http://\S+", self.line)[0]
+
+    def said(self) -> str:
+        """What it wrote to stderr so far."""
+        return os.pread(self.log.fileno(), 1 << 20, 0).decode()
 
     def descendants(self) -> dict[int, str]:
         """Process ids and command lines of all that came from it: Redis, workers, boxes."""
@@ -62,7 +68,7 @@ class Served:
     def __exit__(self, *exception: object) -> None:
         if self.process.poll() is None:
             self.stop()
-        for stream in (self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdout, self.log):
             stream.close()
 
 

@@ -143,7 +143,7 @@ def test_siblings_dont_mix(url: str) -> None:
 
 def test_a_fraction_counts_every_test(url: str) -> None:
     """B94: eleven of twelve."""
-    [judgement] = ask(url, PROBLEMS["B94"], reward="fraction", fail_fast=False)
+    [judgement] = ask(url, PROBLEMS["B94"], reward="fraction", fail_fast=False, detail="full")
     assert judgement.reward == pytest.approx(11 / 12)
     assert len(judgement.tests) == 12
 

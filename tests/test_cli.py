@@ -454,7 +454,8 @@ def test_nothing_outlives_a_service_that_is_killed() -> None:
 
 def test_a_worker_that_cant_make_boxes_stops_everything_with_its_sentence(tmp_path) -> None:
     with Served("--workers", "2", "--sandbox", "docker", DOCKER_HOST=f"unix://{tmp_path}/none.sock") as served:
-        out, said = served.process.communicate(timeout=40)
+        out, _ = served.process.communicate(timeout=40)
+        said = served.said()
 
     assert served.process.returncode == 1
     assert out == ""
