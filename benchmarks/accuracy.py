@@ -33,7 +33,7 @@ from benchmarks.labelled import BadInput, Problem, read_problems
 from benchmarks.livecodebench_grader import EnvironmentFailed, LiveCodeBench
 from benchmarks.rates import Counts, total
 from benchmarks.recordings import Comparisons
-from benchmarks.referees import BoxPools, LocalReferee, Outcome
+from benchmarks.referees import LocalReferee, Outcome
 from evaluator.errors import EvaluatorError, SandboxUnavailable
 
 HEADLINE = "microcoder"
@@ -62,8 +62,9 @@ class Headline:
 
     names: tuple[str, ...] = (HEADLINE,)
 
-    def __init__(self, pools: BoxPools) -> None:
-        self._referee = LocalReferee(pools)
+    def __init__(self, sandbox: str) -> None:
+        self._referee = LocalReferee(sandbox)
+        self.pools = self._referee.pools
 
     def judge(self, problem: Problem) -> Judged:
         """An outcome for each program."""
@@ -92,18 +93,18 @@ class Bench:
             self._juries.append(judge)
             self.runtime["livecodebench"] = judge.package
         if set(names) - set(LiveCodeBench.names):
-            pools = BoxPools(sandbox)
-            self._juries.append(Headline(pools))
-            self._juries.append(Comparisons(tuple(grader for grader in GRADERS if grader.name in names), pools))
-            self.runtime |= asdict(pools.runtime)
+            headline = Headline(sandbox)
+            compared = tuple(grader for grader in GRADERS if grader.name in names)
+            self._juries += [headline, Comparisons(compared, headline.pools)]
+            self.runtime |= asdict(headline.pools.runtime)
 
-    def judge(self, problem: Problem) -> Judged:
-        """What every evaluator says of a problem's programs."""
+    def judge(self, problem: Problem) -> tuple[int, Judged]:
+        """How many programs a problem has, and what every evaluator says of them."""
         judged: Judged = {}
         for jury in self._juries:
             if set(jury.names) & set(self.names):
                 judged |= jury.judge(problem)
-        return judged
+        return len(problem.submissions), judged
 
     def close(self) -> None:
         """Close them all."""
@@ -124,10 +125,7 @@ def measure(path: Path, bench: Bench, plan: Plan, advance: Callable[[int], None]
                 counts[name].skipped[problem.skip] += len(problem.submissions)
             advance(len(problem.submissions))
 
-    def judge(problem: Problem) -> tuple[int, Judged]:
-        return len(problem.submissions), bench.judge(problem)
-
-    for programs, judged in judge_in_order(judgeable(), judge, plan.workers):
+    for programs, judged in judge_in_order(judgeable(), bench, plan.workers):
         for name, outcomes in judged.items():
             if isinstance(outcomes, str):
                 counts[name].skipped[outcomes] += programs

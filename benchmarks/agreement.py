@@ -18,9 +18,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import microcoder_client
 from rich.console import Console
@@ -28,11 +29,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks.labelled import INVALID_REQUEST, BadInput, Problem, find_files, foreign_format, read_problems
-from benchmarks.referees import BoxPools, LocalReferee, Outcome, Referee, RemoteReferee
+from benchmarks.referees import LocalReferee, Outcome, Referee, RemoteReferee
 from evaluator.errors import EvaluatorError, SandboxUnavailable
 from evaluator.model import Policy, Verdict
 
-Judged = TypeVar("Judged")
+Judged = TypeVar("Judged", covariant=True)
 WINDOW = 4
 """Problems, per worker, that may wait for a slow one before them."""
 
@@ -98,13 +99,20 @@ def side(verdict: str) -> str:
 # Judging
 
 
-def judge_in_order(problems: Iterable[Problem], judge: Callable[[Problem], Judged], workers: int) -> Iterator[Judged]:
+class Judging(Protocol[Judged]):
+    """Whoever makes something of a problem. Called from several threads."""
+
+    def judge(self, problem: Problem) -> Judged:
+        """What comes of it."""
+
+
+def judge_in_order(problems: Iterable[Problem], referee: Judging[Judged], workers: int) -> Iterator[Judged]:
     """Judge `workers` problems at a time; what comes of them comes in the order of the problems."""
     waiting: deque[Future[Judged]] = deque()
     with ThreadPoolExecutor(workers, thread_name_prefix="referee") as threads:
         try:
             for problem in problems:
-                waiting.append(threads.submit(judge, problem))
+                waiting.append(threads.submit(referee.judge, problem))
                 if len(waiting) >= WINDOW * workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -151,7 +159,7 @@ def measure(path: Path, referee: Referee, plan: Plan, advance: Callable[[int], N
                 tally.skipped[problem.skip] += len(problem.submissions)
                 advance(len(problem.submissions))
 
-    for outcomes in judge_in_order(judgeable(), referee.judge, plan.workers):
+    for outcomes in judge_in_order(judgeable(), referee, plan.workers):
         for outcome in outcomes:
             tally.add(outcome)
         advance(len(outcomes))
@@ -189,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _referee(options: argparse.Namespace) -> Referee:
     if options.url:
         return RemoteReferee(microcoder_client.Client(options.url, options.api_key))
-    return LocalReferee(BoxPools(options.sandbox))
+    return LocalReferee(options.sandbox)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -260,7 +268,7 @@ def _measure_all(
     with Progress(*columns, console=console) as progress:
         for path, size in sizes.items():
             task = progress.add_task(path.name, total=size)
-            tallies[path.name] = measure(path, referee, plan, lambda count, task=task: progress.advance(task, count))
+            tallies[path.name] = measure(path, referee, plan, partial(progress.advance, task))
             if not console.is_terminal:
                 tally = tallies[path.name]
                 console.print(f"{path.name}: {tally.agreed} of {tally.programs} agree", highlight=False)

@@ -77,8 +77,13 @@ class BoxPools:
 class LocalReferee:
     """Judges here; each thread that asks gets a judge and a pool of boxes of its own."""
 
-    def __init__(self, pools: BoxPools) -> None:
-        self._pools = pools
+    def __init__(self, sandbox: str) -> None:
+        """Open the first pool.
+
+        Raises:
+            SandboxUnavailable: the message says what to do.
+        """
+        self.pools = BoxPools(sandbox)
         self._local = threading.local()
 
     def judge(self, problem: Problem) -> list[Outcome]:
@@ -91,14 +96,14 @@ class LocalReferee:
 
     def close(self) -> None:
         """Destroy all boxes."""
-        self._pools.close()
+        self.pools.close()
 
     def _judge_one(self, problem: Problem, suite: Suite, item: Labelled) -> Outcome:
         source = extract_code(item.text) if item.is_answer else item.text
         program = None if source is None else Program(source, entry_point=problem.entry_point, prelude=problem.prelude)
         submission = Submission(program, suite.id, problem.limits, problem.policy)
         if not hasattr(self._local, "judge"):
-            self._local.judge = Judge(self._pools.mine())
+            self._local.judge = Judge(self.pools.mine())
         try:
             judgement = self._local.judge.judge(submission, suite)
         except InvalidSubmission as error:

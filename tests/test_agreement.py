@@ -246,7 +246,7 @@ def test_outcomes_come_in_order_and_no_more_is_read_than_is_judged(tmp_path):
             read.append(problem.id)
             yield problem
 
-    outcomes = agreement.judge_in_order(counted(), FakeReferee().judge, 2)
+    outcomes = agreement.judge_in_order(counted(), FakeReferee(), 2)
     assert next(outcomes)[0].id == "set/0#0"
     assert len(read) == 2 * agreement.WINDOW
     assert [item[0].id for item in outcomes] == [f"set/{number}#0" for number in range(1, 100)]
