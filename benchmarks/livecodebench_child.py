@@ -88,10 +88,12 @@ def grade(sample: dict[str, str], code: str, timeout: int) -> dict[str, Any]:
     except BaseException as error:  # as in its own child: no result is a rejection
         return {"accepts": False, "says": f"its process ended: {type(error).__name__}"}
     plain = [item.item(0) if isinstance(item, numpy.ndarray) else item for item in results]
+    if bool(numpy.all(numpy.array(plain) > 0)):
+        return {"accepts": True, "says": "every test passed"}
     words = [str(metadata[key]) for key in ("error_code", "error_message", "error") if key in metadata]
     if "output" in metadata:
         words.append(f"expected {metadata.get('expected')}, found {metadata['output']}")
-    return {"accepts": bool(numpy.all(numpy.array(plain) > 0)), "says": f"test {len(plain) - 1}: {' '.join(words)}"}
+    return {"accepts": False, "says": f"test {len(plain) - 1}: {' '.join(words)}"}
 
 
 def read_until(descriptor: int, deadline: float) -> bytes:
