@@ -46,7 +46,7 @@ BROAD_EXCEPT = {
     "service.worker", "service.turns", "service.batch",
     # What a program raises is anything; a forked child must never go on as a second runner.
     "evaluator.sandbox.runner.assertion", "evaluator.sandbox.runner.launch", "evaluator.sandbox.runner.main",
-    "evaluator.sandbox.runner.tools",
+    "evaluator.sandbox.runner.tools", "evaluator.sandbox.runner.servant", "evaluator.sandbox.runner.tester",
 }  # fmt: skip
 MAX_MODULE, MAX_FUNCTION = 400, 60
 

@@ -21,7 +21,12 @@ from evaluator.model import Limits, Prelude, Program, Runtime
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
 
-MODULES = ("values", "confine", "watch", "launch", "tools", "assertion", "nodes", "calls", "main")
+MODULES = (
+    "values", "confine", "watch", "launch", "tools",
+    "exchange", "sharing", "kinds", "specials", "handles", "tester", "names", "pytest_standin", "pytest_session",
+    "collection", "foreign", "servant", "assertion",
+    "nodes", "calls", "main",
+)  # fmt: skip
 """The runner's modules, in the order of their imports."""
 
 STARTUP_SECONDS = 60.0

@@ -1,0 +1,132 @@
+"""The names that test code finds: its own, then the program's; and modules that are nowhere but there."""
+
+import builtins
+import sys
+import types
+from typing import Any
+
+from .tester import Tester
+
+TO_SYNTAX_TREE = 0x400  # ast.PyCF_ONLY_AST, without importing `ast`
+
+
+class Names(dict[str, Any]):
+    """The test code's globals: its own names first, then the program's."""
+
+    def __init__(self, tester: Tester, source: bytes) -> None:
+        super().__init__(__name__="__main__", __builtins__=builtins, __file__="test.py", __doc__=None)
+        self.tester = tester
+        self.source = source
+        self.cache: dict[str, Any] = {}
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.cache:
+            return self.cache[name]
+        if name.startswith("__") or not self.belongs_to_program(name):
+            raise KeyError(name)
+        value = self.find(name)
+        if callable(value):
+            self.cache[name] = value
+        return value
+
+    def find(self, name: str) -> Any:
+        """What the program has under a name. `candidate` is HumanEval's word for its entry point."""
+        tester = self.tester
+        if name in tester.names:
+            return tester.fetch(name)
+        if tester.entry_point is not None and name in ("candidate", tester.entry_point.rpartition(".")[2]):
+            return tester.ask("entry", tester.entry_point)
+        try:
+            return tester.fetch(name)  # it may be there since a function was called
+        except NameError:
+            raise KeyError(name) from None
+
+    def belongs_to_program(self, name: str) -> bool:
+        """A builtin that the program shadows counts only where it is the very thing under test: else a program with an
+        `abs` of its own would decide what `abs(result - 1.5) < 1e-6` says."""
+        if not hasattr(builtins, name):
+            return True
+        if name not in self.tester.names:
+            return False
+        if self.tester.entry_point is not None:
+            return name == self.tester.entry_point
+        return find_subjects(self.source) == {name}
+
+
+def find_subjects(source: bytes) -> set[str]:
+    """The names that a test text takes from elsewhere, without exceptions: `sum` alone in `assert sum(10, 15) == 6`.
+
+    The text alone decides. So a program gains nothing by what it defines.
+    """
+    tree: Any = compile(source, "<test>", "exec", TO_SYNTAX_TREE, dont_inherit=True)
+    loaded: set[str] = set()
+    bound: set[str] = set()
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        kind = type(node).__name__
+        if kind == "Name":
+            (loaded if type(node.ctx).__name__ == "Load" else bound).add(node.id)
+        elif kind in ("FunctionDef", "AsyncFunctionDef", "ClassDef"):
+            bound.add(node.name)
+        elif kind == "arg":
+            bound.add(node.arg)
+        elif kind == "alias":
+            bound.add(node.asname or node.name.partition(".")[0])
+        for field in getattr(node, "_fields", ()):
+            value = getattr(node, field, None)
+            pending.extend(value if isinstance(value, list) else [value])
+    subjects = loaded - bound
+    return {name for name in subjects if not is_exception(getattr(builtins, name, None))}
+
+
+def is_exception(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+class ProgramModule(types.ModuleType):
+    """What `import solution` gives where no such module is installed: the program's names."""
+
+    def __init__(self, name: str, names: Names) -> None:
+        super().__init__(name)
+        self.__names = names
+
+    def __getattr__(self, name: str) -> Any:
+        names = self.__names
+        if name == "__all__":
+            found = names.tester.names
+            return [name for name in found if not name.startswith("_") and not hasattr(builtins, name)]
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        try:
+            return names.cache[name] if name in names.cache else names.find(name)
+        except KeyError:
+            text = f"module {self.__name__!r} isn't installed here, and the program defines no name {name!r}"
+            raise AttributeError(text) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            self.__names.tester.ask("set global", name, value)
+            self.__names.cache.pop(name, None)
+
+
+class ProgramFinder:
+    """Last in the search for modules: one that can't be imported otherwise is the program."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        from importlib.machinery import ModuleSpec
+
+        if name.startswith("_") or name in sys.stdlib_module_names:
+            return None
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return ProgramModule(spec.name, self.names)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing is left to do."""

@@ -1,0 +1,291 @@
+"""The tester's end of the conversation: asks the program for what the test wants, lends it what the test passes.
+
+Questions to the program, each with what changed in shared containers before its content:
+
+    get NAME · entry PATH · call TARGET ARGUMENTS NAMED · special TARGET NAME ARGUMENTS · attribute, set, delete TARGET
+    NAME [VALUE] · subscript CLASS KEY · inherited CLASS NAME OBJECT · subclass NAME BASES MEMBERS OPTIONS · copy TARGET
+    DEEP · await TARGET · describe CLASS · names
+
+The program may ask back, and only this: to call a function that it was passed, and to use the public attributes and the
+operations of an object that it was passed. So nothing leads from such an object to the test code or its names.
+"""
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import exchange, handles, kinds, sharing, specials, values
+
+MAX_KEPT_ITEMS = 500
+STREAM_METHODS = frozenset({"send", "throw", "close", "read", "readline", "readlines", "write", "writelines"})
+STREAM_OPERATIONS = frozenset({"__iter__", "__next__", "__await__"})
+DEEDS = {"callback": "do_call", "peek": "do_peek", "poke": "do_poke", "operate": "do_operate"}
+SKIPPED_MEMBERS = frozenset({"__module__", "__qualname__", "__classcell__", "__dict__", "__weakref__", "__doc__",
+                             "__firstlineno__", "__static_attributes__"})  # fmt: skip
+
+
+class Tester(exchange.Peer):
+    """Asks a program in another process."""
+
+    def __init__(self, line: exchange.Line, entry_point: str | None) -> None:
+        super().__init__(line)
+        handles.ClassHandle.tester = self
+        self.entry_point = entry_point
+        self.shared = sharing.Shared(-1)
+        self.lent: list[Any] = []
+        """What the program may call or use, by number."""
+        self.lent_numbers: dict[int, int] = {}
+        self.classes: dict[int | type, type] = {}
+        self.objects: dict[int, Any] = {}
+        """The stand-in of each object of the program, so that the same object is the same here."""
+        self.named: set[int] = set()
+        """Classes that the test calls by a name that a class has: what they make is the test's own."""
+        self.depth = 0
+        answer = self.exchange(["names"])
+        self.names = {name: kind for name, kind in answer[1] if type(name) is str}
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def ask(self, verb: str, *content: Any) -> Any:
+        """One question. What it passes and what comes back are values; containers keep in step."""
+        encoder = self.encoder(adopt=True)
+        return self.say(verb, encoder, list(map(encoder.tree, content)))
+
+    def call(self, target: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call something of the program's. An object that a call gives is not what the test made itself."""
+        encoder = self.encoder(adopt=True)
+        trees = [encoder.tree(target), list(map(encoder.tree, arguments))]
+        result = self.say("call", encoder, [*trees, {name: encoder.tree(value) for name, value in named.items()}])
+        if isinstance(result, handles.Remote):
+            handles.set_made(result, False)
+        return result
+
+    def special(self, target: Any, name: str, *arguments: Any) -> Any:
+        return self.ask("special", target, name, arguments)
+
+    def say(self, verb: str, encoder: kinds.Encoder, content: list[values.Tree]) -> Any:
+        changes = self.shared.find_changes(self.write, self.shared.roots()) if self.depth == 0 else []
+        self.depth += 1
+        try:
+            answer = self.exchange([verb, changes, *content])
+        finally:
+            self.depth -= 1
+        return self.understand(answer, encoder)
+
+    def understand(self, answer: exchange.Message, encoder: kinds.Encoder) -> Any:
+        """The value of an answer, or the exception that it is raised here."""
+        try:
+            word, content, changes, printed = answer
+            decoder = self.decoder()
+            for change in changes:
+                decoder.value(change)
+            decoder.group = sharing.Group()
+            value = decoder.value(content)
+            if printed:
+                sys.stdout.write(str.__str__(printed))
+        except kinds.MALFORMED:
+            self.line.give_up("the program sent an answer that can't be read")
+        if encoder.items <= MAX_KEPT_ITEMS:
+            self.shared.begin(encoder.group, self.write)
+        else:
+            self.shared.forget(encoder.group)
+        self.shared.begin(decoder.group, self.write)
+        if changes:
+            self.shared.agree(self.write)
+        if self.depth == 0:
+            self.shared.settle()
+        if word == "raise":
+            raise value if isinstance(value, BaseException) else RuntimeError("the program raised no exception")
+        return value
+
+    def fetch(self, name: str) -> Any:
+        """What the program has under a name. A class or function is asked for once."""
+        kind = self.names.get(name)
+        if isinstance(kind, str) and kind in kinds.MODULES:
+            return __import__(kind)
+        value = self.ask("get", name)
+        if isinstance(value, handles.ClassHandle) and name[:1].isupper():
+            number = handles.class_number(value)
+            self.named.update([] if number is None else [number])
+        return value
+
+    def define(self, made: type, bases: tuple[type, ...], namespace: dict[str, Any], options: dict[str, Any]) -> int:
+        """A class of the test that derives from one of the program's: define it there. Its methods stay here."""
+        foreign = [base for base in bases if not isinstance(base, handles.ClassHandle) and base is not object]
+        if foreign:
+            name = foreign[0].__name__
+            raise TypeError(f"a class of the test can't derive from the program's and from {name} at once")
+        members = {key: value for key, value in namespace.items() if key not in SKIPPED_MEMBERS}
+        number = self.ask("subclass", made.__name__, bases, members, options)
+        if type(number) is not int or number in self.classes:
+            self.line.give_up("the program sent an answer that can't be read")
+        self.classes[number] = made
+        return number
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def encoder(self, *, adopt: bool = False) -> kinds.Encoder:
+        return kinds.Encoder(self.write_other, self.shared, adopt=adopt)
+
+    def write(self, value: Any) -> values.Tree:
+        return self.encoder().tree(value)
+
+    def write_other(self, encoder: kinds.Encoder, value: Any, depth: int) -> values.Tree:
+        """What has no plain form: the program's own, exceptions, and what the test lends."""
+        kind = type(value)
+        if isinstance(value, handles.Remote) and (number := handles.number_of(value)) is not None:
+            if (base := kinds.find_base(kind)) in kinds.MUTABLE:
+                return {"$": "refill", "v": [number, kinds.WRITERS[base](encoder, value, depth)]}
+            return {"$": "object", "v": number}
+        if issubclass(kind, handles.ClassHandle):
+            return {"$": "class", "v": handles.class_number(value)}
+        if isinstance(value, BaseException):
+            known = next(
+                base for base in kind.__mro__ if isinstance(base, handles.ClassHandle) or kinds.find_name(base)
+            )
+            return {"$": "error", "v": [encoder.tree(known), encoder.tree(value.args), self.lend(value)]}
+        if kind in (staticmethod, classmethod, property):
+            parts = [value.fget, value.fset, value.fdel] if kind is property else [value.__func__]
+            return {"$": "descriptor", "v": [kind.__name__, encoder.tree(tuple(parts))]}
+        base = kinds.find_base(kind)
+        if base is not None:
+            return kinds.BASE_WRITERS[base](encoder, value, depth)
+        if is_tests_own(value):
+            return {"$": "lent", "v": [self.lend(value), specials.find(kind)]}
+        if hasattr(kind, "__next__") or hasattr(kind, "__await__"):
+            return {"$": "lent", "v": [self.lend(value), [n for n in specials.find(kind) if n in STREAM_OPERATIONS]]}
+        if callable(value):
+            return {"$": "callback", "v": self.lend(value)}
+        return values.describe(value)
+
+    def lend(self, value: Any) -> int:
+        number = self.lent_numbers.get(id(value))
+        if number is None:
+            number = self.lent_numbers[id(value)] = len(self.lent)
+            self.lent.append(value)
+        return number
+
+    def borrowed(self, number: values.Tree) -> Any:
+        """What was lent under a number that the program names."""
+        if type(number) is not int or not 0 <= number < len(self.lent):
+            raise ValueError("nothing was lent under that number")
+        return self.lent[number]
+
+    def decoder(self) -> kinds.Decoder:
+        readers = {
+            "object": self.read_object, "relative": self.read_relative, "class": self.read_class,
+            "error": self.read_error, "lent": lambda _, content: self.borrowed(content),
+        }  # fmt: skip
+        return kinds.Decoder(readers, self.shared)
+
+    def read_object(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
+        number, kind = content
+        known = self.objects.get(number)
+        if known is None:
+            cls = decoder.value(kind)
+            if not isinstance(cls, handles.ClassHandle):
+                cls = self.classes.get(cls) or self.classes.setdefault(cls, handles.make_foreign(cls))
+            if not issubclass(cls, handles.Handle):
+                raise ValueError("an object of a class that has data")
+            known = self.objects[number] = handles.make_instance(cls, int(number))
+        return known
+
+    def read_relative(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
+        number, kind, data = content
+        known = self.objects.get(number)
+        if known is None:
+            known = self.objects[number] = handles.make_relative(decoder.value(kind), int(number), decoder.value(data))
+            if kinds.find_base(type(known)) in kinds.MUTABLE:
+                self.shared.keep(known, self.write)
+        elif kinds.find_base(type(known)) in kinds.MUTABLE:
+            sharing.fill(known, decoder.value(data))
+        return known
+
+    def read_class(self, decoder: kinds.Decoder, number: values.Tree) -> type:
+        known = self.classes.get(number)
+        if known is None:
+            description = self.exchange(["describe", [], int(number)])
+            name, bases, names, own, fields = description[1]
+            local = [decoder.value(base) for base in bases]
+            known = handles.make_class(str(name), local, names, own, fields)
+            type.__setattr__(known, "_microcoder_class", number)
+            self.classes[number] = known
+        return known
+
+    def read_error(self, decoder: kinds.Decoder, content: list[values.Tree]) -> BaseException:
+        kind, arguments, number, text, lent, cause = content
+        if lent is not None:  # the test's own exception comes back to it
+            error = self.borrowed(lent)
+            if isinstance(error, BaseException):
+                return error
+        known = self.objects.get(number)
+        if known is None:
+            known = handles.make_error(decoder.value(kind), number, decoder.value(arguments), text)
+            known.__cause__ = None if cause is None else decoder.value(cause)
+            self.objects[number] = known
+        return known  # type: ignore[no-any-return]
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    def reply(self, question: exchange.Message) -> exchange.Message:
+        """Carry out what the program asks for, within what it was lent."""
+        try:
+            verb, number, *content = question
+            target = self.borrowed(number)
+            decoder = self.decoder()
+            content = [decoder.value(item) for item in content]
+            action = getattr(self, DEEDS[verb])
+        except kinds.MALFORMED:
+            self.line.give_up("the program asked something that can't be read")
+        encoder = self.encoder(adopt=True)
+        try:
+            return ["value", encoder.tree(action(target, *content))]
+        except Exception as error:
+            return ["raise", self.write(error)]
+
+    def do_call(self, target: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if not callable(target):
+            raise TypeError("what was lent can't be called")
+        return target(*arguments, **named)
+
+    def do_peek(self, target: Any, name: str) -> Any:
+        check_public(target, name)
+        return getattr(target, name)
+
+    def do_poke(self, target: Any, name: str, value: Any) -> None:
+        check_public(target, name)
+        if not is_tests_own(target):
+            raise AttributeError(f"{name} of {type(target).__name__} can't be set")
+        setattr(target, name, value)
+
+    def do_operate(self, target: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+        if name == "__await__":
+            return run_coroutine(target)
+        if not is_tests_own(target) and name not in STREAM_OPERATIONS:
+            raise AttributeError(f"{name} is no operation on what was lent")
+        return specials.perform(target, name, arguments)
+
+
+def is_tests_own(value: object) -> bool:
+    """Whether a value is an instance of a class that the test code defines, or as good as that."""
+    kind = type(value)
+    return kind.__module__ in ("__main__", "unittest.mock") or kind is types.SimpleNamespace
+
+
+def check_public(target: object, name: object) -> None:
+    """Only public attributes of the test's own objects, and the methods of streams, are for the program."""
+    if type(name) is not str or name.startswith("_") or not (is_tests_own(target) or name in STREAM_METHODS):
+        raise AttributeError(f"{type(target).__name__!r} object has no attribute {str(name)!r}")
+
+
+def run_coroutine(target: Any) -> Any:
+    """Run a coroutine of the test to its end, in a thread: this one's loop, if there is one, waits for the answer."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def run() -> Any:
+        return await target
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, run()).result()
