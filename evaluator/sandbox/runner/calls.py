@@ -44,16 +44,21 @@ def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoRetu
 
 def parse_arguments(data: bytes) -> list[Any]:
     """The arguments, as the test gives them: JSON, else a Python literal."""
-    return [parse_argument(line) for line in data.decode("utf-8", "surrogateescape").split("\n") if line.strip()]
+    lines = [line for line in data.decode("utf-8", "surrogateescape").split("\n") if line.strip()]
+    return [parse_argument(line, number) for number, line in enumerate(lines, start=1)]
 
 
-def parse_argument(line: str) -> Any:
+def parse_argument(line: str, number: int) -> Any:
     try:
         return json.loads(line)
     except ValueError:
-        import ast
+        pass
+    import ast
 
+    try:
         return ast.literal_eval(line.strip())
+    except (ValueError, SyntaxError, TypeError):
+        raise ValueError(f"argument {number} of the test is neither JSON nor a Python literal") from None
 
 
 def perform(scope: dict[str, Any], code: types.CodeType, source: bytes, path: str, arguments: list[Any]) -> bytes:
@@ -153,10 +158,10 @@ def read_signature(function: Any) -> Signature:
     """
     bound = 0
     while True:
-        if hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif hasattr(function, "__func__"):
+        if isinstance(function, types.MethodType):
             function, bound = function.__func__, bound + 1
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
         elif isinstance(function, functools.partial):
             function, bound = function.func, bound + len(function.args)
         else:
@@ -173,7 +178,7 @@ def spell(annotation: Any) -> str:
     """An annotation as text."""
     if isinstance(annotation, str):
         return annotation
-    return annotation.__name__ if type(annotation) is type else repr(annotation)
+    return annotation.__name__ if type(annotation) is type else repr(annotation).replace("typing.", "")
 
 
 def find_objection(function: Any) -> str | None:
@@ -196,8 +201,8 @@ def returns_value(code: types.CodeType) -> bool:
     for instruction in dis.get_instructions(code):
         if instruction.opname == "RETURN_CONST" and instruction.argval is not None:
             return True
-        if instruction.opname == "RETURN_VALUE" and not nothing:
-            return True
+        if instruction.opname == "RETURN_VALUE" and (instruction.is_jump_target or not nothing):
+            return True  # another branch brings its own value to a return that is jumped to
         nothing = instruction.opname == "LOAD_CONST" and instruction.argval is None
     return False
 
