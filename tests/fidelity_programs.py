@@ -110,7 +110,10 @@ PROGRAMS = {
     "quine": "print(open(__file__).read() == open('program.py').read())",
     "argv": "import sys\nprint(sys.argv, len(sys.orig_argv) > 0)",
     "path": "import sys\nprint([p for p in sys.path if 'python' not in p and 'packages' not in p], '' in sys.path)",
-    "flags": "import sys\nprint(sys.flags, sys.getrecursionlimit(), sys.getswitchinterval(), sys.dont_write_bytecode)",
+    # Of the flags, one differs: the runner lifts the limit of digits after it has started, the command when it starts.
+    "flags": "import sys\nkept = [n for n in dir(sys.flags) if n[0] != '_' and n not in ('count', 'index', 'int_max_str_digits')]\n"
+    "print({n: getattr(sys.flags, n) for n in kept}, sys.getrecursionlimit(), sys.getswitchinterval(), sys.dont_write_bytecode)",
+    "limit of digits": "import sys\nprint(sys.get_int_max_str_digits())",
     "pickle": "import pickle\nclass A:\n    x = 1\n    def __eq__(s, o): return s.__dict__ == o.__dict__\na = A(); a.y = 2\n"
         "print(pickle.loads(pickle.dumps(a)) == a, pickle.dumps(A)[:30])",
     "copy": "import copy\nclass A: pass\na = A(); a.b = [a]\nprint(copy.deepcopy(a).b[0].__class__.__qualname__, A.__module__)",
