@@ -68,7 +68,9 @@ def perform(scope: dict[str, Any], code: types.CodeType, source: bytes, path: st
         scope.update(nodes.CLASSES)
     given = scope.get(path)
     exec(code, scope)
-    offered = given is not None and scope.get(path) is given and path not in code.co_names
+    offered = given is not None and scope.get(path) is given  # by the prelude, and the program didn't define it anew
+    if path in code.co_names and not hasattr(scope.get("Solution"), path):
+        offered = False  # but it imports it
     function = find(scope, path, offered)
     forge = None
     if with_nodes:
