@@ -21,9 +21,11 @@ def run_tester(conversation: int, test: int, report: int, entry_point: str | Non
     """Body of the tester. It writes `passed` only after the test code, and every test in it, has run to its end."""
     source = launch.read_all(test)
     line = exchange.Line(conversation)
+    asking: tester.Tester | None = None
     try:
         code = compile(source, TEST, "exec", dont_inherit=True)
-        scope = names.Names(tester.Tester(line, entry_point), source)
+        asking = tester.Tester(line, entry_point)
+        scope = names.Names(asking, source)
         sys.meta_path.append(names.ProgramFinder(scope))
         tests = collection.Collection(scope, source)
         execute(code, scope, tests)
@@ -31,6 +33,7 @@ def run_tester(conversation: int, test: int, report: int, entry_point: str | Non
         outcome, text = "passed", ""
     except BaseException as error:
         outcome, text = classify(error), explain(error, source)
+        finish(asking, error)
     if line.broken is not None:  # also where the test code has caught what says so
         outcome, text = "ended", text or line.broken
     launch.write_all(report, values.dump([outcome, text]))
@@ -45,6 +48,15 @@ def execute(code: object, scope: names.Names, tests: collection.Collection) -> N
         if not tests.ledger.has_main or error.code not in (None, 0) or getattr(error, "__from_program__", False):
             raise
     tests.finish()
+
+
+def finish(asking: tester.Tester | None, error: BaseException) -> None:
+    """After a failure. The program may have ended, or end now; that changes nothing about the report."""
+    try:
+        if asking is not None:
+            asking.tell(error)
+    except BaseException as second:
+        second.__traceback__ = None
 
 
 def classify(error: BaseException) -> str:

@@ -86,6 +86,8 @@ def find_writer(value: object) -> Callable[..., values.Tree] | None:
             return write_array if value.dtype.kind in NUMPY_KINDS or value.dtype.kind == "O" else None
         if isinstance(value, numpy.generic):
             return write_scalar if value.dtype.kind in NUMPY_KINDS else None
+    if type(value).__name__ == "Field" and type(value).__module__ == "dataclasses":
+        return write_field
     return write_name if find_name(value) is not None else None
 
 
@@ -130,6 +132,21 @@ def resolve(module: str, name: str) -> Any:
 
 def write_name(encoder: Encoder, value: Any, depth: int) -> values.Tree:
     return {"$": "named", "v": find_name(value)}
+
+
+def write_field(encoder: Encoder, value: Any, depth: int) -> values.Tree:
+    """A field of a dataclass, as `dataclasses.fields`, `asdict` and `replace` need it."""
+    return {"$": "field", "v": [value.name, value.init, value.repr, value.compare, value._field_type.name]}
+
+
+def read_field(decoder: values.Decoder, content: list[values.Tree]) -> Any:
+    name, init, shown, compared, kind = content
+    dataclasses = __import__("dataclasses")
+    field = dataclasses.field(init=bool(init), repr=bool(shown), compare=bool(compared))
+    field.name = str(name)
+    kinds = (dataclasses._FIELD, dataclasses._FIELD_CLASSVAR, dataclasses._FIELD_INITVAR)
+    field._field_type = next(found for found in kinds if found.name == kind)
+    return field
 
 
 def write_array(encoder: Encoder, value: Any, depth: int) -> values.Tree:
@@ -301,6 +318,7 @@ WRITERS: dict[type, Callable[..., values.Tree]] = {
 }
 READERS: dict[str, Callable[..., Any]] = {
     "named": lambda decoder, content: resolve(*content),
+    "field": read_field,
     "array": read_array,
     "scalar": read_scalar,
     "set": read_set,

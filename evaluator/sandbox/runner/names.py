@@ -32,9 +32,8 @@ class Names(dict[str, Any]):
     def find(self, name: str) -> Any:
         """What the program has under a name. `candidate` is HumanEval's word for its entry point."""
         tester = self.tester
-        if name in tester.names:
-            return tester.fetch(name)
-        if tester.entry_point is not None and name in ("candidate", tester.entry_point.rpartition(".")[2]):
+        candidates = () if tester.entry_point is None else ("candidate", tester.entry_point.rpartition(".")[2])
+        if name not in tester.names and name in candidates:
             return tester.ask("entry", tester.entry_point)
         try:
             return tester.fetch(name)  # it may be there since a function was called
@@ -110,6 +109,10 @@ class ProgramModule(types.ModuleType):
         else:
             self.__names.tester.ask("set global", name, value)
             self.__names.cache.pop(name, None)
+
+    def __delattr__(self, name: str) -> None:
+        self.__names.tester.ask("delete global", name)
+        self.__names.cache.pop(name, None)
 
 
 class ProgramFinder:

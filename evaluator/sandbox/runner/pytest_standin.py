@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from .exchange import ProgramEnded
 
 MARKS = "_microcoder_marks"
+DECORATED = (types.FunctionType, type, staticmethod, classmethod)
 
 
 class Failed(AssertionError):
@@ -223,10 +224,10 @@ class Mark:
         self.name, self.args, self.kwargs = name, arguments, named or {}
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if len(arguments) == 1 and not named and isinstance(arguments[0], (types.FunctionType, type)) and not self.args:
-            target = arguments[0]
+        if len(arguments) == 1 and not named and isinstance(arguments[0], DECORATED):
+            target = getattr(arguments[0], "__func__", arguments[0])
             setattr(target, MARKS, [self, *vars(target).get(MARKS, [])])
-            return target
+            return arguments[0]
         return Mark(self.name, (*self.args, *arguments), {**self.kwargs, **named})
 
 
@@ -283,11 +284,12 @@ class Request:
 
 def find_parameters(function: Any) -> list[tuple[str, bool]]:
     """The parameters of a function of the test text that can be given by name, and whether each has a default."""
+    bound = 1 if isinstance(function, types.MethodType) else 0
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if not isinstance(code, types.CodeType):
         return []
-    positional, bound = code.co_varnames[: code.co_argcount], 1 if isinstance(function, types.MethodType) else 0
+    positional = code.co_varnames[: code.co_argcount]
     optional = positional[len(positional) - len(function.__defaults__ or ()) :]
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     with_default = {*optional, *(function.__kwdefaults__ or ())}

@@ -79,7 +79,6 @@ class Servant(exchange.Peer):
             value = encoder.tree(getattr(self, f"do_{verb.replace(' ', '_')}")(*arguments))
             word = "value"
         except BaseException as error:
-            remember(error)
             word, value, encoder = "raise", self.write_error(self.encoder(), error), self.encoder()
         self.depth -= 1
         changes = self.settle(encoder.group, roots)
@@ -129,6 +128,9 @@ class Servant(exchange.Peer):
     def do_set_global(self, name: str, value: Any) -> None:
         self.scope[name] = value
 
+    def do_delete_global(self, name: str) -> None:
+        del self.scope[name]
+
     def do_entry(self, path: str) -> Any:
         """The entry point: `function`, `Class.method` on a fresh instance, or `function` where `Solution` has it."""
         owner, _, name = path.rpartition(".")
@@ -162,6 +164,15 @@ class Servant(exchange.Peer):
     def do_subclass(self, name: str, bases: tuple[type, ...], members: dict[str, Any], options: dict[str, Any]) -> Any:
         made = types.new_class(name, bases, options, lambda namespace: namespace.update(members))
         return self.number(made)
+
+    def do_tell(self, error: BaseException) -> None:
+        """The program's own traceback goes to its stderr, for people: of the exception that ended the test."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename in OURS:
+            trace = trace.tb_next
+        out = io.StringIO()
+        traceback.print_exception(type(error), error, trace, file=out, limit=-20)
+        launch.write_error(out.getvalue()[-4000:])
 
     def do_copy(self, target: Any, deep: bool) -> Any:
         return copy.deepcopy(target) if deep else copy.copy(target)
@@ -221,14 +232,18 @@ class Servant(exchange.Peer):
             lent = vars(error).get("_microcoder_lent")
             cause = error.__cause__ if causes < MAX_CAUSES else None
             caused = None if cause is None else self.write_error(encoder, cause, causes + 1)
-            text = str(error) if kind["$"] == "class" else None
-            return {"$": "error", "v": [kind, self.safe(encoder, error.args), self.number(error), text, lent, caused]}
+            is_own = kind["$"] == "class"
+            text = str(error) if is_own else None
+            state = None if is_own or not vars(error) else self.safe(encoder, vars(error))
+            arguments = OSError.__reduce__(error)[1] if isinstance(error, OSError) and not is_own else error.args
+            content = [kind, self.safe(encoder, arguments), self.number(error), text, lent, caused, state]
+            return {"$": "error", "v": content}
         except BaseException:
             return {"$": "error", "v": [{"$": "named", "v": ["builtins", "RuntimeError"]}, *FAILED]}
 
-    def safe(self, encoder: kinds.Encoder, arguments: tuple[Any, ...]) -> values.Tree:
+    def safe(self, encoder: kinds.Encoder, part: Any) -> values.Tree:
         try:
-            return encoder.tree(arguments)
+            return encoder.tree(part)
         except Exception:
             return {"$": "tuple", "v": []}
 
@@ -276,7 +291,7 @@ class Servant(exchange.Peer):
         return found
 
 
-FAILED = (["an exception that can't be described"], None, None, None, None)
+FAILED = (["an exception that can't be described"], None, None, None, None, None)
 
 
 def write_data(encoder: kinds.Encoder, base: type, value: Any, depth: int) -> values.Tree:
@@ -297,18 +312,3 @@ def is_shown(name: object) -> bool:
 def module_name(value: object) -> str | None:
     name = getattr(value, "__name__", None) if type(value) is type(sys) else None
     return name if isinstance(name, str) else None
-
-
-def remember(error: BaseException) -> None:
-    """The program's own traceback goes to its stderr, for people. What a test expects to be raised is no news."""
-    if isinstance(error, (StopIteration, StopAsyncIteration, GeneratorExit)):
-        return
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in OURS:
-        trace = trace.tb_next
-    out = io.StringIO()
-    try:
-        traceback.print_exception(type(error), error, trace, file=out, limit=-20)
-    except Exception:
-        out.write(f"{type(error).__name__}\n")
-    launch.write_error(out.getvalue()[-4000:])

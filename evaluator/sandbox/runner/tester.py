@@ -18,6 +18,7 @@ from typing import Any
 from . import exchange, handles, kinds, sharing, specials, values
 
 MAX_KEPT_ITEMS = 500
+REMOTE = (handles.Remote, BaseException)
 STREAM_METHODS = frozenset({"send", "throw", "close", "read", "readline", "readlines", "write", "writelines"})
 STREAM_OPERATIONS = frozenset({"__iter__", "__next__", "__await__"})
 DEEDS = {"callback": "do_call", "peek": "do_peek", "poke": "do_poke", "operate": "do_operate"}
@@ -42,8 +43,10 @@ class Tester(exchange.Peer):
         self.named: set[int] = set()
         """Classes that the test calls by a name that a class has: what they make is the test's own."""
         self.depth = 0
-        answer = self.exchange(["names"])
-        self.names = {name: kind for name, kind in answer[1] if type(name) is str}
+        try:
+            self.names = {str(name): kind for name, kind in self.exchange(["names"])[1]}
+        except kinds.MALFORMED:
+            line.give_up("the program sent an answer that can't be read")
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -110,6 +113,11 @@ class Tester(exchange.Peer):
             self.named.update([] if number is None else [number])
         return value
 
+    def tell(self, error: BaseException) -> None:
+        """Let the program write the traceback of an exception of its own to its stderr, for people."""
+        if self.line.broken is None and getattr(error, "__from_program__", False):
+            self.ask("tell", error)
+
     def define(self, made: type, bases: tuple[type, ...], namespace: dict[str, Any], options: dict[str, Any]) -> int:
         """A class of the test that derives from one of the program's: define it there. Its methods stay here."""
         foreign = [base for base in bases if not isinstance(base, handles.ClassHandle) and base is not object]
@@ -134,7 +142,7 @@ class Tester(exchange.Peer):
     def write_other(self, encoder: kinds.Encoder, value: Any, depth: int) -> values.Tree:
         """What has no plain form: the program's own, exceptions, and what the test lends."""
         kind = type(value)
-        if isinstance(value, handles.Remote) and (number := handles.number_of(value)) is not None:
+        if isinstance(value, REMOTE) and (number := handles.number_of(value)) is not None:
             if (base := kinds.find_base(kind)) in kinds.MUTABLE:
                 return {"$": "refill", "v": [number, kinds.WRITERS[base](encoder, value, depth)]}
             return {"$": "object", "v": number}
@@ -214,7 +222,7 @@ class Tester(exchange.Peer):
         return known
 
     def read_error(self, decoder: kinds.Decoder, content: list[values.Tree]) -> BaseException:
-        kind, arguments, number, text, lent, cause = content
+        kind, arguments, number, text, lent, cause, state = content
         if lent is not None:  # the test's own exception comes back to it
             error = self.borrowed(lent)
             if isinstance(error, BaseException):
@@ -223,6 +231,8 @@ class Tester(exchange.Peer):
         if known is None:
             known = handles.make_error(decoder.value(kind), number, decoder.value(arguments), text)
             known.__cause__ = None if cause is None else decoder.value(cause)
+            if state is not None:
+                object.__getattribute__(known, "__dict__").update(decoder.value(state))
             self.objects[number] = known
         return known  # type: ignore[no-any-return]
 
