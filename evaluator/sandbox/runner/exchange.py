@@ -6,6 +6,7 @@ again). The program's end of the line is in hostile hands: what comes from there
 can't be read ends the conversation for good, so that no test passes on the rest of it.
 """
 
+import json
 import os
 import select
 import struct
@@ -14,7 +15,9 @@ from typing import NoReturn
 from . import launch, values
 
 MAX_MESSAGE = 256 << 20
+MAX_READ = 1 << 20
 ANSWERS = ("value", "raise")
+dump = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 Message = list[values.Tree]
 
 
@@ -29,10 +32,12 @@ class Line:
         self.descriptor = descriptor
         self.broken: str | None = None
         """Why nothing can be said any more."""
+        self.rest = b""
+        """Read already, and not used yet."""
 
     def send(self, message: Message) -> None:
         self.check()
-        data = values.dump(message)
+        data = dump(message).encode("ascii")
         try:
             launch.write_all(self.descriptor, struct.pack("<Q", len(data)) + data)
         except OSError:
@@ -61,17 +66,19 @@ class Line:
         return message
 
     def read(self, size: int) -> bytes:
-        parts = []
-        while size:
+        parts, have = [self.rest], len(self.rest)
+        while have < size:
             try:
-                part = os.read(self.descriptor, min(size, 1 << 20))
+                part = os.read(self.descriptor, MAX_READ)
             except OSError:
                 part = b""
             if not part:
                 self.give_up("the program ended before the test did")
             parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            have += len(part)
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.rest = data[size:]
+        return data[:size]
 
     def check(self) -> None:
         if self.broken is not None:

@@ -74,8 +74,10 @@ class Encoder(values.Encoder):
             key = self.shared.add(value)
         if key in self.group.keys:
             return {"$": "shared", "v": [key]}
-        with self.group.enter(key):
-            return {"$": "shared", "v": [key, writer(self, value, depth)]}
+        self.group.enter(key)
+        tree = {"$": "shared", "v": [key, writer(self, value, depth)]}
+        self.group.leave()
+        return tree
 
 
 def find_writer(value: object) -> Callable[..., values.Tree] | None:
@@ -317,6 +319,7 @@ WRITERS: dict[type, Callable[..., values.Tree]] = {
     types.TracebackType: lambda encoder, value, depth: None,
 }
 READERS: dict[str, Callable[..., Any]] = {
+    **values.Decoder.READERS,
     "named": lambda decoder, content: resolve(*content),
     "field": read_field,
     "array": read_array,
@@ -349,10 +352,10 @@ MALFORMED = (
 
 
 class Decoder(values.Decoder):
-    """Reads one message. `extra` reads the tags that belong to one side."""
+    """Reads one message. `readers` are for all tags: `READERS` and those of one side."""
 
-    def __init__(self, extra: dict[str, Callable[..., Any]], shared: sharing.Shared) -> None:
-        super().__init__({**READERS, **extra})
+    def __init__(self, readers: dict[str, Callable[..., Any]], shared: sharing.Shared) -> None:
+        self.readers = readers
         self.shared = shared
         self.group = sharing.Group()
 
@@ -369,8 +372,9 @@ def read_shared(decoder: Any, content: list[values.Tree]) -> Any:
         mine = sharing.make_blank(rest[0])
         if mine is not None:  # before its members are read: one of them may be itself
             decoder.shared.add(mine, key)
-    with decoder.group.enter(key, {"$": "shared", "v": content}):
-        value = decoder.value(rest[0])
+    decoder.group.enter(key, {"$": "shared", "v": content})
+    value = decoder.value(rest[0])
+    decoder.group.leave()
     if mine is None:
         decoder.shared.add(value, key)
         return value

@@ -29,7 +29,17 @@ class Servant(exchange.Peer):
     def __init__(self, line: exchange.Line, module: types.ModuleType) -> None:
         super().__init__(line)
         self.module = module
-        self.shared = sharing.Shared(1)
+        self.shared = sharing.Shared(1, self.write)
+        self.readers: dict[str, Callable[..., Any]] = {
+            **kinds.READERS,
+            "object": lambda _, number: self.objects[number],
+            "class": lambda _, number: self.objects[number],
+            "refill": self.read_refill,
+            "error": self.read_error,
+            "descriptor": lambda decoder, content: foreign.DESCRIPTORS[content[0]](*decoder.value(content[1])),
+            "callback": lambda _, number: self.borrow(number, None),
+            "lent": lambda _, content: self.borrow(*content),
+        }
         self.objects: list[Any] = []
         self.numbers: dict[int, int] = {}
         self.borrowed: dict[int, Any] = {}
@@ -63,26 +73,50 @@ class Servant(exchange.Peer):
     def reply(self, question: exchange.Message) -> exchange.Message:
         verb, changes, *content = [*question, []] if len(question) == 1 else question
         if verb == "names":
-            return ["value", [[name, module_name(value)] for name, value in list(self.scope.items())], [], ""]
+            return ["value", [[name, module_name(value)] for name, value in list(self.scope.items())]]
         if verb == "describe":
-            return ["value", self.describe(self.objects[content[0]]), [], ""]
+            return ["value", self.describe(self.objects[content[0]])]
         self.depth += 1
-        roots: list[sharing.Root] = []
+        asked = sharing.Group()
         try:
-            decoder = self.decoder()
-            for change in changes:
-                decoder.value(change)
-            decoder.group = sharing.Group()
-            arguments = [self.read(decoder, item) for item in content]
-            roots = self.shared.begin(decoder.group, self.write)
-            encoder = kinds.Encoder(self.write_other, self.shared, adopt=verb == "attribute")
-            value = encoder.tree(getattr(self, f"do_{verb.replace(' ', '_')}")(*arguments))
-            word = "value"
+            word, tree, shown = "value", *self.carry_out(verb, changes, content, asked)
         except BaseException as error:
-            word, value, encoder = "raise", self.write_error(self.encoder(), error), self.encoder()
+            word, tree, shown = "raise", self.write_error(self.encoder(), error), sharing.Group()
         self.depth -= 1
-        changes = self.settle(encoder.group, roots)
-        return [word, value, changes, self.collect_output()]
+        changes, keeps = self.settle(asked, shown)
+        return [word, tree, changes, keeps, self.collect_output()]
+
+    def carry_out(
+        self, verb: str, changes: list[values.Tree], content: list[values.Tree], asked: sharing.Group
+    ) -> tuple[values.Tree, sharing.Group]:
+        """The answer to a question. `asked` takes up the containers in it; those in the answer come back beside it."""
+        decoder = self.decoder()
+        for change in changes:
+            decoder.value(change)
+        decoder.group = asked
+        arguments = [self.read(decoder, item) for item in content]
+        if asked.keys:
+            self.shared.begin(asked)
+        encoder = kinds.Encoder(self.write_other, self.shared, adopt=verb == "attribute")
+        tree = encoder.tree(getattr(self, f"do_{verb.replace(' ', '_')}")(*arguments))
+        encoder.group.roots = dict.fromkeys(encoder.group.roots)
+        return tree, encoder.group
+
+    def settle(self, asked: sharing.Group, shown: sharing.Group) -> tuple[list[values.Tree], bool]:
+        """What has changed in containers that both sides hold, and whether those of the question stay shared."""
+        try:
+            # Inside of a call of a call only its own: the outer one's may be large, and in the middle of a change.
+            changes = self.shared.find_changes([asked]) if self.depth > 0 else self.shared.find_all_changes()
+            keeps = self.shared.is_held(asked)
+            if not keeps:
+                self.shared.forget(asked)
+            if shown.keys - asked.keys:
+                self.shared.begin(shown)
+            if self.depth == 0:
+                self.shared.settle()
+            return changes, keeps
+        except Exception:
+            return [], False  # what can't be written can't have changed for the test
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -95,18 +129,6 @@ class Servant(exchange.Peer):
         if type(tree) is dict and "$" not in tree:
             return {name: decoder.value(item) for name, item in tree.items()}
         return decoder.value(tree)
-
-    def settle(self, group: sharing.Group, roots: list[sharing.Root]) -> list[values.Tree]:
-        """What has changed in containers that both sides hold. Inside of a call of a call: only in its own."""
-        try:
-            if self.depth > 0:
-                return self.shared.find_changes(self.write, roots)
-            changes = self.shared.find_changes(self.write, self.shared.roots())
-            self.shared.begin(group, self.write)
-            self.shared.settle()
-            return changes
-        except Exception:
-            return []  # what can't be written can't have changed for the test
 
     def collect_output(self) -> str:
         """What was printed since the last answer: a test may look at it."""
@@ -222,7 +244,7 @@ class Servant(exchange.Peer):
         known = id(value) in self.numbers
         tree = {"$": "relative", "v": [self.number(value), class_tree, write_data(encoder, base, value, depth)]}
         if not known and base in kinds.MUTABLE:
-            self.shared.keep(value, self.write)
+            self.shared.keep(value)
         return tree
 
     def write_error(self, encoder: kinds.Encoder, error: BaseException, causes: int = 0) -> values.Tree:
@@ -256,16 +278,7 @@ class Servant(exchange.Peer):
         return [str(kind.__name__), bases, specials.find(kind), own, fields]
 
     def decoder(self) -> kinds.Decoder:
-        readers: dict[str, Callable[..., Any]] = {
-            "object": lambda _, number: self.objects[number],
-            "class": lambda _, number: self.objects[number],
-            "refill": self.read_refill,
-            "error": self.read_error,
-            "descriptor": lambda decoder, content: foreign.DESCRIPTORS[content[0]](*decoder.value(content[1])),
-            "callback": lambda _, number: self.borrow(number, None),
-            "lent": lambda _, content: self.borrow(*content),
-        }
-        return kinds.Decoder(readers, self.shared)
+        return kinds.Decoder(self.readers, self.shared)
 
     def read_refill(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
         target = self.objects[content[0]]

@@ -7,16 +7,18 @@ belongs to the last few calls is kept in step, and only while it is small: a lon
 """
 
 import collections
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import values
+from . import exchange, values
 
 MAX_CONTAINERS = 2_000
 """How many of one message keep their identity. The others pass as data."""
 MAX_GROUPS = 8
-MAX_BYTES = 4_096
+MAX_TEXT = 4_096
+OWN_REFERENCES = 3
+"""To a container that only the table holds: the table's, a variable's, and an argument's."""
 BLANKS: dict[str, type] = {"dict": dict, "set": set}
 
 
@@ -25,42 +27,36 @@ class Group:
 
     def __init__(self) -> None:
         self.keys: set[int] = set()
-        self.roots: dict[int, bytes | None] = {}
+        self.roots: dict[int, str | None] = {}
         """How each looked to the other side, where that is known."""
         self.depth = 0
 
-    @contextlib.contextmanager
-    def enter(self, key: int, tree: values.Tree = None) -> Iterator[None]:
-        """While the members of a container are written or read."""
+    def enter(self, key: int, tree: values.Tree = None) -> None:
+        """The members of a container come next."""
         self.keys.add(key)
         if self.depth == 0:
-            self.roots[key] = None if tree is None else values.dump(tree)
+            self.roots[key] = None if tree is None else exchange.dump(tree)
         self.depth += 1
-        yield
+
+    def leave(self) -> None:
         self.depth -= 1
-
-
-class Root:
-    """An outermost container and how it looked when both sides last agreed on it."""
-
-    def __init__(self, value: Any, said: bytes | None) -> None:
-        self.value = value
-        self.said = said
 
 
 class Shared:
     """One side's table. Keys of the tester's containers are negative, of the program's positive."""
 
-    def __init__(self, sign: int) -> None:
+    def __init__(self, sign: int, write: Callable[[Any], values.Tree]) -> None:
         self.sign = sign
+        self.write = write
         self.objects: dict[int, Any] = {}
         self.keys: dict[int, int] = {}
         self.count = 0
-        self.groups: list[tuple[Group, list[Root]]] = []
-        self.kept: list[Root] = []
-        """What is kept in step to the end: instances of the program's own lists, dictionaries and sets."""
+        self.groups: list[Group] = []
+        self.lasting: list[tuple[Any, list[str]]] = []
+        """What is kept in step to the end, and how it looked: instances of the program's own lists and the like."""
 
     def add(self, value: Any, key: int | None = None) -> int:
+        """Share a container, under a new key or the other side's."""
         if key is None:
             self.count += 1
             key = self.sign * self.count
@@ -68,57 +64,76 @@ class Shared:
         self.keys[id(value)] = key
         return key
 
-    def begin(self, group: Group, write: Callable[[Any], values.Tree]) -> list[Root]:
+    def begin(self, group: Group) -> None:
         """Keep a group in step from now on: both sides agree on how it looks."""
-        roots = []
+        group.roots = {key: said for key, said in group.roots.items() if key in self.objects}
         for key, said in group.roots.items():
-            value = self.objects[key]
-            roots.append(Root(value, values.dump(write(value)) if said is None else said))
-        if roots:
-            self.groups.append((group, roots))
-        return roots
+            if said is None:
+                group.roots[key] = exchange.dump(self.write(self.objects[key]))
+        self.groups = [known for known in self.groups if not known.roots.keys() <= group.roots.keys()]
+        self.groups.append(group)
 
-    def keep(self, value: Any, write: Callable[[Any], values.Tree]) -> None:
+    def keep(self, value: Any) -> None:
         """Keep an instance of the program's own class in step to the end."""
-        if len(self.kept) < MAX_CONTAINERS:
-            self.kept.append(Root(value, values.dump(write(value))))
+        if len(self.lasting) < MAX_CONTAINERS:
+            self.lasting.append((value, [exchange.dump(self.write(value))]))
+
+    def is_held(self, group: Group) -> bool:
+        """Whether anyone but this table holds a container of a group: else it can't change any more."""
+        for key in group.keys:
+            value = self.objects[key]
+            count = sys.getrefcount(value) - OWN_REFERENCES
+            if count > (key not in group.roots):  # an inner one is in its outer one
+                return True
+        return False
 
     def forget(self, group: Group) -> None:
-        """A group that was never kept in step."""
-        living = set().union(*(entry.keys for entry, _ in self.groups))
+        """A group that is no longer kept in step."""
+        if not group.keys:
+            return
+        self.groups = [known for known in self.groups if known is not group]
+        living = set().union(*(known.keys for known in self.groups))
         for key in group.keys - living:
             self.keys.pop(id(self.objects.pop(key, None)), None)
 
     def settle(self) -> None:
         """A call has come to its end: forget what is large or old."""
-        large = [entry for entry in self.groups if sum(len(root.said or b"") for root in entry[1]) > MAX_BYTES]
-        rest = [entry for entry in self.groups if entry not in large]
-        kept = rest[-MAX_GROUPS:]
-        if len(kept) < len(self.groups):
-            old, self.groups = self.groups, kept
-            for group, _ in old:
-                self.forget(group)
+        large = [known for known in self.groups if sum(len(said or "") for said in known.roots.values()) > MAX_TEXT]
+        rest = [known for known in self.groups if known not in large]
+        for group in (*large, *rest[:-MAX_GROUPS]):
+            self.forget(group)
 
-    def find_changes(self, write: Callable[[Any], values.Tree], roots: Iterable[Root]) -> list[values.Tree]:
+    def find_changes(self, groups: Iterable[Group]) -> list[values.Tree]:
         """What looks otherwise than when both sides last agreed."""
         changes = []
-        for root in roots:
-            tree = write(root.value)
-            text = values.dump(tree)
-            if text != root.said:
-                root.said = text
-                changes.append(tree)
+        for group in groups:
+            for key, said in group.roots.items():
+                tree = self.write(self.objects[key])
+                text = exchange.dump(tree)
+                if text != said:
+                    group.roots[key] = text
+                    changes.append(tree)
         return changes
 
-    def agree(self, write: Callable[[Any], values.Tree]) -> None:
-        """The other side's changes have arrived: this is how everything looks now."""
-        for root in self.roots():
-            root.said = values.dump(write(root.value))
+    def agree(self, changed: list[Any]) -> None:
+        """These containers have been brought to what the other side has."""
+        numbers = set(map(id, changed))
+        for group in self.groups:
+            for key in group.roots:
+                if id(self.objects[key]) in numbers:
+                    group.roots[key] = exchange.dump(self.write(self.objects[key]))
+        for value, said in self.lasting:
+            if id(value) in numbers:
+                said[0] = exchange.dump(self.write(value))
 
-    def roots(self) -> Iterator[Root]:
-        for _, roots in self.groups:
-            yield from roots
-        yield from self.kept
+    def find_all_changes(self) -> list[values.Tree]:
+        changes = self.find_changes(self.groups)
+        for value, said in self.lasting:
+            tree = self.write(value)
+            if (text := exchange.dump(tree)) != said[0]:
+                said[0] = text
+                changes.append(tree)
+        return changes
 
 
 def make_blank(tree: values.Tree) -> Any:

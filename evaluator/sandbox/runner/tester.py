@@ -33,7 +33,12 @@ class Tester(exchange.Peer):
         super().__init__(line)
         handles.ClassHandle.tester = self
         self.entry_point = entry_point
-        self.shared = sharing.Shared(-1)
+        self.shared = sharing.Shared(-1, self.write)
+        self.readers = {
+            **kinds.READERS,
+            "object": self.read_object, "relative": self.read_relative, "class": self.read_class,
+            "error": self.read_error, "lent": lambda _, number: self.borrowed(number),
+        }  # fmt: skip
         self.lent: list[Any] = []
         """What the program may call or use, by number."""
         self.lent_numbers: dict[int, int] = {}
@@ -68,7 +73,7 @@ class Tester(exchange.Peer):
         return self.ask("special", target, name, arguments)
 
     def say(self, verb: str, encoder: kinds.Encoder, content: list[values.Tree]) -> Any:
-        changes = self.shared.find_changes(self.write, self.shared.roots()) if self.depth == 0 else []
+        changes = self.shared.find_all_changes() if self.depth == 0 else []
         self.depth += 1
         try:
             answer = self.exchange([verb, changes, *content])
@@ -79,28 +84,32 @@ class Tester(exchange.Peer):
     def understand(self, answer: exchange.Message, encoder: kinds.Encoder) -> Any:
         """The value of an answer, or the exception that it is raised here."""
         try:
-            word, content, changes, printed = answer
+            word, content, changes, keeps, printed = answer
             decoder = self.decoder()
-            for change in changes:
-                decoder.value(change)
+            changed = [decoder.value(change) for change in changes]
             decoder.group = sharing.Group()
             value = decoder.value(content)
             if printed:
                 sys.stdout.write(str.__str__(printed))
         except kinds.MALFORMED:
             self.line.give_up("the program sent an answer that can't be read")
-        if encoder.items <= MAX_KEPT_ITEMS:
-            self.shared.begin(encoder.group, self.write)
-        else:
-            self.shared.forget(encoder.group)
-        self.shared.begin(decoder.group, self.write)
-        if changes:
-            self.shared.agree(self.write)
+        self.keep(encoder.group, keeps is True and encoder.items <= MAX_KEPT_ITEMS)
+        self.keep(decoder.group, not decoder.group.keys <= encoder.group.keys)
+        if changed:
+            self.shared.agree(changed)
         if self.depth == 0:
             self.shared.settle()
         if word == "raise":
             raise value if isinstance(value, BaseException) else RuntimeError("the program raised no exception")
         return value
+
+    def keep(self, group: sharing.Group, wanted: bool) -> None:
+        """Keep the containers of a message in step, or forget them."""
+        group.roots = dict.fromkeys(group.roots)
+        if wanted:
+            self.shared.begin(group)
+        else:
+            self.shared.forget(group)
 
     def fetch(self, name: str) -> Any:
         """What the program has under a name. A class or function is asked for once."""
@@ -181,11 +190,7 @@ class Tester(exchange.Peer):
         return self.lent[number]
 
     def decoder(self) -> kinds.Decoder:
-        readers = {
-            "object": self.read_object, "relative": self.read_relative, "class": self.read_class,
-            "error": self.read_error, "lent": lambda _, content: self.borrowed(content),
-        }  # fmt: skip
-        return kinds.Decoder(readers, self.shared)
+        return kinds.Decoder(self.readers, self.shared)
 
     def read_object(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
         number, kind = content
@@ -205,7 +210,7 @@ class Tester(exchange.Peer):
         if known is None:
             known = self.objects[number] = handles.make_relative(decoder.value(kind), int(number), decoder.value(data))
             if kinds.find_base(type(known)) in kinds.MUTABLE:
-                self.shared.keep(known, self.write)
+                self.shared.keep(known)
         elif kinds.find_base(type(known)) in kinds.MUTABLE:
             sharing.fill(known, decoder.value(data))
         return known
