@@ -66,8 +66,10 @@ def nothing() -> None:
 class Judge:
     """Judges submissions in boxes of one pool."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, series: bool = True) -> None:
+        """Judge in boxes of `pool`. Without `series` every test gets a child of its own."""
         self._pool = pool
+        self._series = series
         self._checkers = CheckerBox(pool)
 
     def judge(
@@ -86,7 +88,7 @@ class Judge:
         """
         if submission.program is None:
             return self._finish(submission, suite, [], Verdict.NO_CODE, "The answer holds no complete program.")
-        session = Session(self._pool, submission.program, submission.limits)
+        session = Session(self._pool, submission.program, submission.limits, series=self._series)
         try:
             failure = session.load()
             if failure is not None:
@@ -113,7 +115,10 @@ class Judge:
         stopped: Verdict | None = None
         try:
             for index, (test, run) in enumerate(zip(suite.tests, runs, strict=False)):
-                results.append(judge_run(index, test, run, rules))
+                result = judge_run(index, test, run, rules)
+                if run.shared and result.verdict is not Verdict.ACCEPTED:
+                    result = judge_run(index, test, session.repeat(calls[index]), rules)
+                results.append(result)
                 progress()
                 if submission.fail_fast and results[-1].verdict is not Verdict.ACCEPTED:
                     break
@@ -132,7 +137,8 @@ class Judge:
         """The suite's checker decides, where it has one, whatever the policy."""
         checker = suite.checker
         if isinstance(checker, NamedChecker):
-            return Rules(submission.limits, policy_of(checker))
+            policy = replace(policy_of(checker), in_place=submission.policy.in_place)
+            return Rules(submission.limits, policy)
         return Rules(submission.limits, submission.policy, self._checkers, checker, progress)
 
     def _finish(

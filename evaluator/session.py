@@ -1,10 +1,14 @@
 """One program in a box, and in another when the first is lost.
 
+Where the program leaves no trace, its tests run in one child as long as all are accepted: a series. What isn't accepted
+there proves nothing; who asks for it to be repeated gets it, and all after it, from a child of its own.
+
 A box that dies under a test is replaced and the test repeated; when a second fresh box dies on the same test, and a
 program known to be harmless passes in the same place, the program is to blame, so that killing the box is no way out of
 a bad verdict.
 """
 
+import contextlib
 from collections.abc import Generator
 
 from evaluator.errors import BoxLost, SandboxError
@@ -18,8 +22,10 @@ CANARY = Program("print(int(input()) + 1)")
 class Session:
     """One program in a box, and in another when the first is lost."""
 
-    def __init__(self, pool: Pool, program: Program, limits: Limits) -> None:
+    def __init__(self, pool: Pool, program: Program, limits: Limits, *, series: bool = True) -> None:
         self._pool = pool
+        self._series = series
+        self._running: Generator[Run, None, None] | None = None
         self.program = program
         self._limits = limits
         self._box: Box | None = None
@@ -41,11 +47,24 @@ class Session:
             if isinstance(loaded, CompileFailure):
                 return loaded
             self._artifact = loaded
+            self._move(self._pool.warm(loaded.heavy_imports))
             return None
         raise BoxLost("Two boxes were lost while the program was compiled, and so was a harmless one after them.")
 
     def run_all(self, calls: list[Call], stop_on_failure: bool) -> Generator[Run, None, None]:
         """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
+        index = 0
+        assert self._artifact is not None
+        if self._series and self._artifact.harmless and len(calls) > 1 and calls[0].test_code is None:
+            self._running = self._run_series(calls)
+            with contextlib.closing(self._running):
+                for run in self._running:
+                    index += 1
+                    yield run
+        yield from self._run_apart(calls[index:], stop_on_failure, index)
+
+    def _run_apart(self, calls: list[Call], stop_on_failure: bool, first: int = 0) -> Generator[Run, None, None]:
+        """A child for each run. `first` is the number of the first call, for people."""
         index, losses = 0, 0
         while index < len(calls):
             assert self._artifact is not None
@@ -62,15 +81,30 @@ class Session:
                     continue
                 if not self._canary_lives():
                     raise BoxLost(
-                        f"Two boxes were lost under test {index}, and a harmless program failed too."
+                        f"Two boxes were lost under test {first + index}, and a harmless program failed too."
                     ) from error
-                self.suspicion = f"Test {index} ended two fresh boxes; a harmless program passed in the same place."
+                self.suspicion = (
+                    f"Test {first + index} ended two fresh boxes; a harmless program passed in the same place."
+                )
                 yield blame(self._limits)
                 index, losses = index + 1, 0
             finally:
                 close = getattr(runs, "close", None)
                 if close is not None:
                     close()
+
+    def _run_series(self, calls: list[Call]) -> Generator[Run, None, None]:
+        assert self._artifact is not None
+        try:
+            yield from self._take().run_series(self._artifact, calls, self._limits)
+        except BoxLost:
+            self._drop()  # what is left to do needs a fresh box, and there it is told whose fault it is
+
+    def repeat(self, call: Call) -> Run:
+        """Run once more what a series ran, in a child of its own, where the rest will have theirs too."""
+        if self._running is not None:
+            self._running.close()
+        return next(self._run_apart([call], False))
 
     def _canary_lives(self) -> bool:
         try:
@@ -89,6 +123,14 @@ class Session:
             return False
         finally:
             self._pool.give(box)
+
+    def _move(self, pool: Pool) -> None:
+        """Take boxes from another pool from now on."""
+        if pool is not self._pool:
+            box, self._box = self._box, None
+            if box is not None:
+                self._pool.give(box)
+            self._pool = pool
 
     def _take(self) -> Box:
         if self._box is None:

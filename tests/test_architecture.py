@@ -31,6 +31,7 @@ EVALUATOR = (
     ("evaluator.checkers",),
     ("evaluator.suites",),
     ("evaluator.sandbox.base",),
+    ("evaluator.sandbox.memfds", "evaluator.sandbox.dialogue"),
     ("evaluator.sandbox.channel",),
     ("evaluator.sandbox.bubblewrap",),
     ("evaluator.sandbox.leftovers",),
@@ -47,6 +48,7 @@ BROAD_EXCEPT = {
     # What a program raises is anything; a forked child must never go on as a second runner.
     "evaluator.sandbox.runner.assertion", "evaluator.sandbox.runner.launch", "evaluator.sandbox.runner.main",
     "evaluator.sandbox.runner.tools", "evaluator.sandbox.runner.servant", "evaluator.sandbox.runner.tester",
+    "evaluator.sandbox.runner.series",
 }  # fmt: skip
 MAX_MODULE, MAX_FUNCTION = 400, 60
 

@@ -136,7 +136,7 @@ WORKS = {
     "__main__": "import __main__; x = 5; assert __main__.x == 5",
     "sys.argv": "import sys; assert sys.argv == ['program.py'], sys.argv",
     "big integers": "assert len(str(3 ** 8000)) == 3817",
-    "a limit on digits": "try: str(10 ** 5000)\nexcept ValueError: pass\nelse: raise SystemExit('no limit')",
+    "integers of any length": "assert len(str(10 ** 5000)) == 5001",
     "long recursion": "import sys; sys.setrecursionlimit(10 ** 6)\n"
         "def f(n): return n and 1 + f(n - 1)\nassert f(300_000) == 300_000",
     "recursion under a cache": "import sys, functools; sys.setrecursionlimit(10 ** 6)\n@functools.lru_cache(None)\n"

@@ -72,7 +72,7 @@ def test_a_right_program_is_accepted(pool: Pool):
     assert (judgement.verdict, judgement.reward, judgement.first_failed) == (Verdict.ACCEPTED, 1.0, None)
     assert all(test.match.matched and test.output is None for test in judgement.tests)
     assert judgement.runtime.sandbox == "bubblewrap"
-    assert judgement.cpu_seconds > 0 and judgement.memory_bytes >= 0
+    assert judgement.wall_seconds > 0 and judgement.cpu_seconds >= 0 and judgement.memory_bytes >= 0
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,18 @@ class MortalBox(RunnerBox):
         return super().load(program, *arguments, **options)
 
     def run_all(self, artifact: Artifact, calls, limits: Limits, **options):
+        self.die_of(artifact)
+        return super().run_all(artifact, calls, limits, **options)
+
+    def run_series(self, artifact: Artifact, calls, limits: Limits):
+        self.die_of(artifact)
+        return super().run_series(artifact, calls, limits)
+
+    def die_of(self, artifact: Artifact) -> None:
+        """Be killed, if this program does that."""
         assert isinstance(artifact, LoadedProgram)
         if self.hopeless or (MARK in artifact.program.source and "compile" not in artifact.program.source):
             os.kill(self.find_runner(), signal.SIGKILL)
-        return super().run_all(artifact, calls, limits, **options)
 
 
 class MortalBackend(BubblewrapBackend):

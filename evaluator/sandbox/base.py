@@ -69,12 +69,19 @@ class Run:
     """The program wrote more than `output_bytes`."""
     value: bytes | None = None
     """Of a call: what it returned, encoded (`runner/values.py`); None: it didn't return. Of a tool: its report."""
+    shared: bool = False
+    """Made in a child that runs other tests of the program too. Only an acceptance counts then; memory isn't known."""
     failure: str | None = None
     """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text."""
 
 
 class Artifact(Protocol):
     """A loaded program. It belongs to no single box, so that a test can be repeated in a fresh one."""
+
+    harmless: bool
+    """It leaves no trace in its process: its tests may run in one child."""
+    heavy_imports: tuple[str, ...]
+    """Modules it names whose import takes longer than most tests: see `Box.preload`."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -97,6 +104,9 @@ class Box(Protocol):
     def runtime(self) -> Runtime:
         """What runs inside."""
 
+    def preload(self, modules: Iterable[str]) -> None:
+        """Import modules once, for all runs to come. Those that aren't there are left out."""
+
     def load(
         self, program: Program, limits: Limits, launcher: Launcher = Launcher.COMPILED
     ) -> Artifact | CompileFailure:
@@ -114,6 +124,12 @@ class Box(Protocol):
         that isn't 0): the iterator ends there, and a loop doesn't cost its time limit twice.
 
         Closing the iterator early cancels what waits or runs; the box stays usable.
+        """
+
+    def run_series(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+        """Run calls in one child, one after another. Ends early, without a word, where one can't be run this way.
+
+        To be closed as soon as a run isn't accepted: it is then to be repeated by `run`.
         """
 
     def reset(self) -> bool:

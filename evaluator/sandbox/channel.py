@@ -5,7 +5,6 @@ the worker keeps and reads, up to the limit, after the runner has answered.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import random
@@ -20,12 +19,15 @@ from evaluator.errors import BoxLost, SandboxUnavailable
 from evaluator.model import Limits, Prelude, Program, Runtime
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
+from evaluator.sandbox.dialogue import Dialogue
+from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
+from evaluator.sandbox.runner.wire import COMPILED, HARMLESS, NUMPY
 
 MODULES = (
-    "values", "confine", "watch", "launch", "tools",
+    "wire", "harmless", "values", "confine", "watch", "launch", "tools",
     "exchange", "sharing", "kinds", "specials", "handles", "tester", "names", "pytest_standin", "pytest_session",
     "collection", "foreign", "servant", "assertion",
-    "nodes", "calls", "main",
+    "nodes", "calls", "series", "main",
 )  # fmt: skip
 """The runner's modules, in the order of their imports."""
 
@@ -34,7 +36,6 @@ GRACE_SECONDS = 20.0
 MAX_AGE = 20_000
 """Tests after which a box is replaced, whatever its health."""
 MAX_STDERR = 64 * 1024
-SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 COMPILE_LIMITS = Limits(cpu_seconds=10, memory_bytes=1 << 30)
 
 
@@ -44,47 +45,15 @@ def bundle_runner() -> bytes:
     return json.dumps({name: (folder / f"{name}.py").read_text("utf-8") for name in MODULES}).encode()
 
 
-def seal_input(data: bytes | memoryview) -> int:
-    """A memfd with `data`, sealed, at the start, open for reading only: the program can't write to it by any name."""
-    writable = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(writable, view) :]
-        os.fchmod(writable, 0o444)
-        fcntl.fcntl(writable, fcntl.F_ADD_SEALS, SEALS)
-        return reopen(writable)
-    finally:
-        os.close(writable)
-
-
-def reopen(descriptor: int) -> int:
-    """A fresh, read-only description of the same memfd: its offset is its own."""
-    return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-
-
-def read_output(descriptor: int, limit: int, *, end: bool = False) -> bytes:
-    """What the program wrote, `limit` bytes at most (the last, if `end`): it may stretch its output to any size."""
-    written = os.fstat(descriptor).st_size
-    offset = max(0, written - limit) if end else 0
-    size = offset + min(written, limit)
-    parts: list[bytes] = []
-    while offset < size:
-        part = os.pread(descriptor, size - offset, offset)
-        if not part:
-            break
-        parts.append(part)
-        offset += len(part)
-    return b"".join(parts)
-
-
 class LoadedProgram(Artifact):
     """A compiled program (or the source for a command) in a sealed memfd."""
 
-    def __init__(self, descriptor: int, launcher: Launcher, program: Program) -> None:
+    def __init__(self, descriptor: int, launcher: Launcher, program: Program, flags: int = 0) -> None:
         self.descriptor = descriptor
         self.launcher = launcher
         self.program = program
+        self.harmless = bool(flags & HARMLESS)
+        self.heavy_imports = ("numpy",) if flags & NUMPY else ()
 
     def close(self) -> None:
         """Free the memfd. Harmless when called twice."""
@@ -140,6 +109,11 @@ class RunnerBox:
             self.close()
             raise SandboxUnavailable(f"The box started but its runner did not answer: {error}") from error
 
+    def preload(self, modules: Iterable[str]) -> None:
+        """Import modules in the runner, so that its children have them already."""
+        self._send({"op": "preload", "modules": list(modules)}, [])
+        self._receive(STARTUP_SECONDS)
+
     def load(
         self, program: Program, limits: Limits = COMPILE_LIMITS, launcher: Launcher = Launcher.COMPILED
     ) -> LoadedProgram | CompileFailure:
@@ -154,9 +128,10 @@ class RunnerBox:
             order = {"op": "load", "limits": _limits(limits), "language": program.language, "bundle": bundle}
             self._send(order, [source, artifact, messages])
             reply = self._receive(_deadline(limits))
-            if reply["exit"] == 0 and reply["limit"] is None:
-                fcntl.fcntl(artifact, fcntl.F_ADD_SEALS, SEALS)
-                return LoadedProgram(reopen(artifact), launcher, program)
+            flags = -1 if reply["limit"] is not None or reply["exit"] is None else reply["exit"] - COMPILED
+            if 0 <= flags <= HARMLESS + NUMPY:
+                seal(artifact)
+                return LoadedProgram(reopen(artifact), launcher, program, flags)
             text = read_output(messages, MAX_STDERR).decode("utf-8", "replace")
             return CompileFailure(text or _describe_end(reply))
         finally:
@@ -191,6 +166,36 @@ class RunnerBox:
                         return
         finally:
             self._cancel(pending)
+
+    def run_series(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+        """Tests in one child, while all goes well."""
+        assert isinstance(artifact, LoadedProgram)
+        ours, theirs = socket.socketpair()
+        calls = list(calls)
+        program = artifact.program
+        function = calls[0].function
+        # Each test's own limits are held by the dialogue, which has less patience than any; memory is watched as ever.
+        order: dict[str, Any] = {
+            "op": "run",
+            "mode": "series",
+            "limits": {**_limits(limits), "cpu": 3600.0, "wall": 3600.0},
+        }
+        order |= {"prelude": _wants_prelude(program, function is not None), "entry_point": function}
+        with ours:
+            code = reopen(artifact.descriptor)
+            try:
+                self._send(order, [code, theirs.fileno()])
+            finally:
+                os.close(code)
+                theirs.close()
+            dialogue = Dialogue(ours, limits)
+            try:
+                yield from dialogue.run_all(calls)
+            finally:
+                if not dialogue.ended_well:
+                    self._send({"op": "cancel"}, [])
+                ours.close()
+                self._receive(_deadline(limits))
 
     def _start(self, artifact: LoadedProgram, call: Call, limits: Limits, after_success: bool) -> Pending:
         order = {"op": "run", "limits": _limits(limits), "after_success": after_success, **_mode(artifact, call)}
@@ -320,7 +325,7 @@ def _deadline(limits: Limits) -> float:
 def _mode(artifact: LoadedProgram, call: Call) -> dict[str, Any]:
     program = artifact.program
     functional = call.function is not None and call.test_code is None
-    prelude = program.prelude is Prelude.CONTEST or (program.prelude is Prelude.AUTO and functional)
+    prelude = _wants_prelude(program, functional)
     if artifact.launcher is Launcher.COMMAND:
         command = ["python3", "-s", "-P", "-B", "program.py"]
         return {"mode": "command", "file": "program.py", "command": command}
@@ -329,6 +334,10 @@ def _mode(artifact: LoadedProgram, call: Call) -> dict[str, Any]:
     if call.arguments is None:
         return order
     return {**order, "mode": "tool", "language": program.language, "arguments": call.arguments, "report": call.report}
+
+
+def _wants_prelude(program: Program, functional: bool) -> bool:
+    return program.prelude is Prelude.CONTEST or (program.prelude is Prelude.AUTO and functional)
 
 
 def _text(source: str) -> bytes:

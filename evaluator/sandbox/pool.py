@@ -9,7 +9,7 @@ import logging
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from evaluator.errors import SandboxUnavailable
+from evaluator.errors import BoxLost, SandboxUnavailable
 from evaluator.model import Runtime
 from evaluator.sandbox.base import Backend, Box
 
@@ -37,9 +37,13 @@ def load_backend(name: str) -> Backend:
 class Pool:
     """Boxes of one backend, one at work and one spare."""
 
-    def __init__(self, backend: Backend, first: Box | Runtime, *, spare: bool = True) -> None:
+    def __init__(
+        self, backend: Backend, first: Box | Runtime, *, spare: bool = True, preloads: tuple[str, ...] = ()
+    ) -> None:
         """Start with a first box; or, with what is known of its kind, empty."""
         self._backend = backend
+        self._preloads = preloads
+        self._warm: Pool | None = None
         self._idle: list[Box] = [] if isinstance(first, Runtime) else [first]
         self._branches: list[Pool] = []
         self.runtime = first if isinstance(first, Runtime) else first.runtime
@@ -60,8 +64,18 @@ class Pool:
                 self._order_spare()
                 return waiting
             waiting.close()  # it died while nobody used it: that is no program's doing
-        box = self._backend.start()
+        box = self._start()
         self._order_spare()
+        return box
+
+    def _start(self) -> Box:
+        box = self._backend.start()
+        if self._preloads:
+            try:
+                box.preload(self._preloads)
+            except BoxLost as error:
+                box.close()
+                raise SandboxUnavailable(f"A box ended while it imported {', '.join(self._preloads)}.") from error
         return box
 
     def _next_waiting(self) -> Box | None:
@@ -83,11 +97,19 @@ class Pool:
         else:
             box.close()
 
-    def branch(self) -> "Pool":
+    def branch(self, preloads: tuple[str, ...] = ()) -> "Pool":
         """A pool of the same kind for other purposes, empty until a box is taken. It is closed with this one."""
-        branch = Pool(self._backend, self.runtime, spare=False)
+        branch = Pool(self._backend, self.runtime, spare=False, preloads=preloads)
         self._branches.append(branch)
         return branch
+
+    def warm(self, imports: tuple[str, ...]) -> "Pool":
+        """The pool for programs with these heavy imports: this one, if there are none."""
+        if not imports:
+            return self
+        if self._warm is None:
+            self._warm = self.branch(imports)
+        return self._warm
 
     def close(self) -> None:
         """Destroy every box."""
@@ -106,7 +128,7 @@ class Pool:
 
     def _order_spare(self) -> None:
         if self._maker is not None and self._spare is None and not self._closed:
-            self._spare = self._maker.submit(self._backend.start)
+            self._spare = self._maker.submit(self._start)
 
 
 def open_pool(sandbox: str = "auto", *, spare: bool = True) -> Pool:

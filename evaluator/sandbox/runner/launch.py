@@ -7,6 +7,7 @@ input, its output, the runner's empty shell. No expected output is here, and no 
 import _thread
 import atexit
 import builtins
+import contextlib
 import fcntl
 import gc
 import io
@@ -19,8 +20,11 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
+
+from . import harmless
+from .wire import COMPILED, HARMLESS, NUMPY
 
 NAME = "program.py"
 PROGRAM = f"/w/{NAME}"
@@ -119,11 +123,13 @@ def compile_program(source: int, artifact: int, messages: int, bundle: bool) -> 
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
         write_all(artifact, marshal.dumps((code, text, files)))
+        flags = COMPILED + (HARMLESS if not files and harmless.is_harmless(code) else 0)
+        flags += NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
         _exit(1)
-    _exit(0)
+    _exit(flags)
 
 
 def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes]:
@@ -284,10 +290,18 @@ def write_files(files: dict[str, str]) -> None:
         write_program(name, text.encode("utf-8", "surrogatepass"))
 
 
+def import_all(names: Iterable[str]) -> None:
+    """Import modules, those that are there."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            __import__(name)
+
+
 def preload() -> None:
-    """Import what most programs import, once, before anything is forked. And let integers be printed at any length:
-    judges have older interpreters or PyPy, which know no limit; the time that it takes counts as any other."""
+    """Do once, before anything is forked, what every program needs: imports, and integers that print at any length.
+
+    Judges run PyPy or an interpreter from before that limit; the time that long integers take counts as any other.
+    """
     sys.set_int_max_str_digits(0)
-    for name in (*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"):
-        __import__(name)
+    import_all((*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"))
     _thread.get_ident()

@@ -4,9 +4,11 @@ Orders are small JSON datagrams with descriptors beside them. The runner reads n
 they are read in the forked child only, so that no later test can find an earlier one's data in inherited memory.
 
     hello  {slot, private}                                -> what runs here
+    preload {modules}                 imports, in the runner itself, what programs to come will import
     load   {limits, language, bundle} source, artifact, messages
     run    {mode, limits, prelude, entry_point, command, after_success}
                                       artifact, stdin, stdout, stderr [, value | test, report | file…, report]
+                                      artifact, conversation (a series)
     cancel                            ends the run that is going on and all that wait; unanswered itself
 """
 
@@ -21,11 +23,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import assertion, calls, confine, launch, tools, watch
+from . import assertion, calls, confine, launch, series, tools, watch
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
 SCRATCH = "/w"
+DONE = b"{}"
 SKIPPED = b'{"cancelled":true}'  # the answer to an order that was only to be carried out after a success
 OOM_SCORE = b"1000"  # when the box's memory is gone, the kernel takes the test and not the runner
 
@@ -44,15 +47,18 @@ def serve(control: socket.socket) -> Work:
     started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
     description = json.dumps(describe(slot)).encode()  # imports, so before what is there is frozen
     launch.forget_runner()  # here and not in each child: what a child doesn't touch, it needn't copy
-    gc.collect()
-    gc.freeze()
-    measure_self(slot)
+    settle(slot)
     control.send(description)
     orders = watch.Orders(control)
     while True:
         order, descriptors = orders.receive()
         if order["op"] == "cancel":
             continue  # it came too late: the run had ended
+        if order["op"] == "preload":
+            launch.import_all(order["modules"])
+            settle(slot)
+            control.send(DONE)
+            continue
         if order["op"] == "cancelled" or (order.get("after_success") and not slot.succeeded):
             control.send(SKIPPED)
         else:
@@ -61,6 +67,13 @@ def serve(control: socket.socket) -> Work:
                 return work  # a child: it has arranged its descriptors anew
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def settle(slot: confine.Slot) -> None:
+    """What is there now is there to stay: no collection looks at it again, and a child's use counts from here."""
+    gc.collect()
+    gc.freeze()
+    measure_self(slot)
 
 
 def measure_self(slot: confine.Slot) -> None:
@@ -154,7 +167,13 @@ class Runner:
         if mode == "assertion":
             self.ends = tuple(end.detach() for end in socket.socketpair())
             return [self.tester, self.assertion_program]
-        plans = {"script": self.script, "function": self.function, "command": self.command, "tool": self.tool}
+        plans = {
+            "script": self.script,
+            "function": self.function,
+            "series": self.series,
+            "command": self.command,
+            "tool": self.tool,
+        }
         return [plans[mode]]
 
     def child(self, prepare: Callable[[], Work], number: int) -> Work:
@@ -225,6 +244,12 @@ class Runner:
         (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
         name, command = self.order["file"], self.order["command"]
         return lambda: launch.run_command(artifact, name, command)
+
+    def series(self) -> Work:
+        artifact, conversation = self.descriptors
+        null = os.open("/dev/null", os.O_RDWR)
+        artifact, conversation = self.enter(null, null, null, (artifact, conversation))
+        return lambda: series.serve(artifact, self.order["prelude"], self.order["entry_point"], conversation)
 
     def tool(self) -> Work:
         artifact, stdin, stdout, stderr, *files, report = self.descriptors

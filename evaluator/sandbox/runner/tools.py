@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from . import launch
+from .wire import COMPILED
 
 CRASHED = 70  # as `sandbox/base.py` names it
 COMPILER = ["g++", "-std=gnu++17", "-O2", "-pipe", "-w"]
@@ -68,7 +69,7 @@ def compile_native(source: int, artifact: int, messages: int) -> NoReturn:
     status = attend(lambda: os.execvpe(command[0], command, environment))
     if status == 0:
         copy_file(BINARY, artifact)
-        os._exit(0)
+        os._exit(COMPILED)
     end_alike(status)
 
 

@@ -1,0 +1,101 @@
+"""The worker's side of a series: tests handed one by one to a child that runs them all.
+
+Whatever goes wrong here is no verdict: the series ends early, and the tests that are left get a child each.
+"""
+
+import select
+import socket
+import time
+from collections.abc import Generator, Iterable
+
+from evaluator.model import Limits
+from evaluator.sandbox.base import Call, Run
+from evaluator.sandbox.runner.wire import LENGTH, READY, REPLY
+
+PATIENCE = 0.1
+"""Seconds on the wall after which a test is too long for a series. Where it needs them, a fork costs nothing more."""
+START_PATIENCE = 5.0
+MAX_INPUT = 1 << 18
+MAX_REPLY = 1 << 20
+
+
+class Dialogue:
+    """One series. `connection` leads to the child."""
+
+    def __init__(self, connection: socket.socket, limits: Limits) -> None:
+        self._connection = connection
+        self._connection.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+        self._patience = min(PATIENCE, limits.cpu_seconds)
+        self._limits = limits
+        self.ended_well = False
+        """The child waits for the next test, or for the end: it needn't be killed."""
+
+    def run_all(self, calls: Iterable[Call]) -> Generator[Run, None, None]:
+        """A run for each call, until one can't be run this way. The next is under way while the last is looked at."""
+        self.ended_well = self._receive(len(READY), time.monotonic() + START_PATIENCE) == READY
+        waiting = iter(calls)
+        sent = self._send_next(waiting)
+        while sent:
+            self.ended_well = False
+            run = self._receive_run(time.monotonic())
+            if run is None:
+                return
+            self.ended_well = True
+            sent = self._send_next(waiting) if run.exit_code == 0 else False
+            self.ended_well = not sent
+            yield run
+
+    def _send_next(self, calls: Iterable[Call]) -> bool:
+        call = next(iter(calls), None)
+        if not self.ended_well or call is None or len(call.input) > MAX_INPUT:
+            return False
+        try:
+            message = LENGTH.pack(len(call.input)) + call.input
+            return self._connection.send(message) == len(message)
+        except OSError:
+            return False
+
+    def _receive_run(self, begun: float) -> Run | None:
+        deadline = begun + self._patience
+        head = self._receive(REPLY.size, deadline)
+        if head is None:
+            return None
+        status, nanoseconds, size, value_size = REPLY.unpack(head)
+        if size + value_size > min(MAX_REPLY, self._limits.output_bytes):
+            return None
+        body = self._receive(size + value_size, deadline)
+        if body is None:
+            return None
+        wall = time.monotonic() - begun
+        return Run(
+            exit_code=status,
+            signal=None,
+            cpu_seconds=min(nanoseconds / 1e9, wall),  # the program could have it say anything
+            wall_seconds=wall,
+            memory_bytes=0,
+            limit=None,
+            stdout=body[:size],
+            stderr=b"",
+            truncated=False,
+            value=body[size:] or None,
+            shared=True,
+        )
+
+    def _receive(self, size: int, deadline: float) -> bytes | None:
+        """So many bytes, or None: they didn't come in time."""
+        data = b""
+        while len(data) < size:
+            try:
+                part = self._connection.recv(size - len(data))
+                if not part:
+                    return None
+                data = data + part if data else part
+            except BlockingIOError:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._poll.poll(left * 1000):
+                    return None
+            except OSError:
+                return None
+        return data

@@ -1,0 +1,119 @@
+"""A program's tests one after another in one child: a fork costs more than most tests do.
+
+Only for programs that leave no trace (`harmless.py`). Each test runs the whole program anew in fresh globals, on
+streams of its own, and is handed over only when the one before has ended: the child never holds an input that isn't
+due. The worker is at the other end of the conversation, and believes nothing that it wouldn't believe of a program's
+output. Whatever takes long, fails or looks odd is repeated in a child of its own.
+
+    worker  length, input                        child  READY once, then per test: REPLY, output, value
+"""
+
+import builtins
+import io
+import marshal
+import os
+import sys
+import time
+import types
+from typing import Any, NoReturn
+
+from . import calls, harmless, launch
+from .wire import LENGTH, READY, REPLY
+
+ODD = -1
+"""The exit status of a test that changed something which outlasts it."""
+_clock = time.process_time_ns
+_read = os.read
+
+
+def serve(artifact: int, prelude: bool, path: str | None, conversation: int) -> NoReturn:
+    """Body of the child: run what comes, until the worker hangs up."""
+    series = Series(artifact, prelude, path)
+    launch.write_all(conversation, READY)
+    while (data := receive(conversation)) is not None:
+        launch.write_all(conversation, series.run(data))
+    launch._exit(0)
+
+
+def receive(conversation: int) -> bytes | None:
+    """The next input; None when there will be none."""
+    head = read_exactly(conversation, LENGTH.size)
+    return None if head is None else read_exactly(conversation, *LENGTH.unpack(head))
+
+
+def read_exactly(descriptor: int, size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        part = _read(descriptor, size - len(data))
+        if not part:
+            return None
+        data = data + part if data else part
+    return data
+
+
+class Series:
+    """One program, run again and again."""
+
+    def __init__(self, artifact: int, prelude: bool, path: str | None) -> None:
+        self.code, self.source, _ = marshal.loads(launch.read_all(artifact))
+        os.close(artifact)
+        self.name = "__main__" if path is None else "program"
+        self.path = path
+        imported = harmless.imports_of(self.code)
+        self.scope: dict[str, Any] = {"__file__": launch.PROGRAM, "__builtins__": builtins}
+        if prelude:
+            exec(launch.PRELUDE, self.scope)
+        for name in imported:
+            __import__(name)
+        self.known = [builtins, *(sys.modules[name] for name in imported if name != "sys")]
+        self.before = [vars(module).copy() for module in self.known]
+        self.recursion_limit: int | None = 50000 if prelude else None
+        self.digits = sys.get_int_max_str_digits()
+
+    def run(self, data: bytes) -> bytes:
+        """One test: its reply."""
+        stdout = io.BytesIO()
+        streams = self.open_streams(data, stdout)
+        module = types.ModuleType(self.name)
+        sys.modules[self.name] = module
+        scope = module.__dict__
+        scope.update(self.scope, __name__=self.name, __annotations__={})
+        if self.recursion_limit is None:
+            launch.hide_frames()
+            self.recursion_limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(self.recursion_limit)
+        sys.set_int_max_str_digits(self.digits)
+        status, value = 0, b""
+        begun = _clock()
+        try:
+            if self.path is None:
+                exec(self.code, scope)
+            else:
+                value = calls.perform(scope, self.code, self.source, self.path, calls.parse_arguments(data))
+            streams[1].flush()
+            output = stdout.getvalue()
+        except SystemExit as error:
+            status, output = self.end(error, streams[1], stdout)
+        except BaseException:  # told in full by the child that repeats it
+            status, output = 1, b""
+        spent = _clock() - begun
+        if [sys.stdin, sys.stdout, sys.stderr] != streams or [*map(vars, self.known)] != self.before:
+            status = ODD
+        return REPLY.pack(status, spent, len(output), len(value)) + output + value
+
+    def open_streams(self, data: bytes, stdout: io.BytesIO) -> list[io.TextIOWrapper]:
+        """Streams in memory. What could tell them from files makes a program unfit for a series."""
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data if self.path is None else b""), "utf-8", "surrogateescape", "\n")
+        sys.stdout = io.TextIOWrapper(stdout, "utf-8", "surrogateescape", "\n")
+        sys.stderr = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", "\n")
+        return [sys.stdin, sys.stdout, sys.stderr]
+
+    def end(self, error: SystemExit, stream: io.TextIOWrapper, stdout: io.BytesIO) -> tuple[int, bytes]:
+        """The program ended by itself. A function that does so hasn't returned."""
+        if self.path is not None:
+            return 1, b""
+        try:
+            stream.flush()
+            return (0 if error.code is None or (error.code == 0 and type(error.code) is int) else 1), stdout.getvalue()
+        except ValueError:  # it had closed its output
+            return 1, b""

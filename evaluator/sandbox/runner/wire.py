@@ -1,0 +1,14 @@
+"""What worker and runner must agree on, beside the orders themselves. Imported on both sides."""
+
+import struct
+
+# Exit statuses of the child that compiles.
+COMPILED = 32
+HARMLESS = 1
+NUMPY = 2
+
+# A series: the worker sends LENGTH and an input; the child READY once, then per test REPLY, output and value.
+LENGTH = struct.Struct("<I")
+READY = b"R"
+REPLY = struct.Struct("<iQII")
+"""Exit status, CPU nanoseconds, lengths of what was written to standard output and of the value."""
