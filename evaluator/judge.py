@@ -3,7 +3,8 @@
 Limits first, then the program's end, then comparison, or the suite's checker. Our own failure outranks everything else.
 """
 
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from evaluator.checker_box import CheckerBox, Ruling
@@ -25,6 +26,7 @@ from evaluator.model import (
     Suite,
     TestCase,
     TestKind,
+    TestOrder,
     TestResult,
     Verdict,
 )
@@ -36,6 +38,8 @@ from evaluator.session import Session
 MAX_STDERR = 2_000
 """Bytes of the program's stderr that a result keeps: the end, where the error is."""
 MAX_OUTPUT = 1 << 20
+KEPT_SUITES = 4096
+"""Suites whose failures are remembered, the last failed ones."""
 VERDICT_OF_LIMIT = {
     Limit.CPU: Verdict.TIME_LIMIT,
     Limit.WALL: Verdict.TIME_LIMIT,
@@ -71,6 +75,7 @@ class Judge:
         self._pool = pool
         self._series = series
         self._checkers = CheckerBox(pool)
+        self._failures: OrderedDict[str, Counter[int]] = OrderedDict()
 
     def judge(
         self,
@@ -108,30 +113,47 @@ class Judge:
         cancelled: Callable[[], bool],
         progress: Callable[[], None],
     ) -> Judgement:
-        results: list[TestResult] = []
+        results = [TestResult(index, Verdict.SKIPPED) for index in range(len(suite.tests))]
         rules = self._rules(submission, suite, progress)
-        calls = [build_call(test, session.program) for test in suite.tests]
+        order = self._order(submission, suite)
+        calls = [build_call(suite.tests[index], session.program) for index in order]
         runs = session.run_all(calls, submission.fail_fast)
         stopped: Verdict | None = None
         try:
-            for index, (test, run) in enumerate(zip(suite.tests, runs, strict=False)):
+            for index, call, run in zip(order, calls, runs, strict=False):
+                test = suite.tests[index]
                 result = judge_run(index, test, run, rules)
                 if run.shared and result.verdict is not Verdict.ACCEPTED:
-                    result = judge_run(index, test, session.repeat(calls[index]), rules)
-                results.append(result)
+                    result = judge_run(index, test, session.repeat(call), rules)
+                results[index] = result
                 progress()
-                if submission.fail_fast and results[-1].verdict is not Verdict.ACCEPTED:
-                    break
+                if result.verdict is not Verdict.ACCEPTED:
+                    self._remember_failure(suite, index)
+                    if submission.fail_fast:
+                        break
                 if cancelled():
                     stopped = Verdict.CANCELLED
                     break
         finally:
             runs.close()
-        results += [TestResult(index, Verdict.SKIPPED) for index in range(len(results), len(suite.tests))]
         judgement = self._finish(submission, suite, results, stopped, None)
         suspicions = [text for text in (session.suspicion, *rules.suspicions) if text is not None]
         reason = Reason.CHECKER_FAILED if judgement.verdict is Verdict.INTERNAL_ERROR else None
         return replace(judgement, suspicion=" ".join(suspicions) or None, reason=reason)
+
+    def _order(self, submission: Submission, suite: Suite) -> Sequence[int]:
+        """The tests' numbers, in the order in which they are to be run."""
+        numbers = range(len(suite.tests))
+        if submission.test_order is not TestOrder.ADAPTIVE or not submission.fail_fast:
+            return numbers
+        failures = self._failures.get(suite.id, Counter())
+        return sorted(numbers, key=lambda index: -failures[index])
+
+    def _remember_failure(self, suite: Suite, index: int) -> None:
+        self._failures.setdefault(suite.id, Counter())[index] += 1
+        self._failures.move_to_end(suite.id)
+        if len(self._failures) > KEPT_SUITES:
+            self._failures.popitem(last=False)
 
     def _rules(self, submission: Submission, suite: Suite, progress: Callable[[], None]) -> "Rules":
         """The suite's checker decides, where it has one, whatever the policy."""
@@ -150,9 +172,10 @@ class Judge:
         detail: str | None,
     ) -> Judgement:
         """One judgement out of its tests: the first that isn't accepted speaks for all, but for our own failure."""
-        failed = [result for result in results if result.verdict is not Verdict.ACCEPTED]
+        skipped = [result for result in results if result.verdict is Verdict.SKIPPED]
+        failed = [result for result in results if result.verdict not in (Verdict.ACCEPTED, Verdict.SKIPPED)]
         ours = [result for result in failed if result.verdict is Verdict.INTERNAL_ERROR]
-        first = next(iter(ours or failed), None)
+        first = next(iter(ours or failed or skipped), None)
         if verdict is None:
             verdict = first.verdict if first is not None else Verdict.ACCEPTED
             detail = first.detail if first is not None else None

@@ -298,6 +298,16 @@ class RewardScheme(StrEnum):
     """Accepted tests over all tests of the suite."""
 
 
+class TestOrder(StrEnum):
+    """In which order a suite's tests are run. Results always have the suite's own numbers."""
+
+    __test__ = False
+
+    SUITE = "suite"
+    ADAPTIVE = "adaptive"
+    """Those first that other programs failed most. Only with `fail_fast`: which test failed first means less then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A program against a suite, under limits and a policy. `program` None: the answer held no complete code."""
@@ -308,6 +318,7 @@ class Submission:
     policy: Policy = field(default_factory=Policy)
     fail_fast: bool = True
     reward: RewardScheme = RewardScheme.ALL_OR_NOTHING
+    test_order: TestOrder = TestOrder.SUITE
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Session:
         """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
         index = 0
         assert self._artifact is not None
-        if self._series and self._artifact.harmless and len(calls) > 1 and calls[0].test_code is None:
+        if self._series and self._artifact.harmless and is_series(calls):
             self._running = self._run_series(calls)
             with contextlib.closing(self._running):
                 for run in self._running:
@@ -149,6 +149,12 @@ class Session:
         box, self._box = self._box, None
         if box is not None:
             self._pool.give(box)
+
+
+def is_series(calls: list[Call]) -> bool:
+    """Whether there are several, all of one kind that can be run in one child."""
+    kinds = {(call.function, call.test_code) for call in calls}
+    return len(calls) > 1 and len(kinds) == 1 and calls[0].test_code is None
 
 
 def compile_limits(limits: Limits) -> Limits:

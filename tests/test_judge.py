@@ -22,6 +22,7 @@ from evaluator.model import (
     Suite,
     TestCase,
     TestKind,
+    TestOrder,
     Verdict,
 )
 from evaluator.sandbox.base import Artifact, Box, Call
@@ -335,3 +336,41 @@ def test_when_no_box_can_be_had_the_failure_is_ours(mortals: MortalBackend, monk
     assert (judgement.verdict, judgement.reward) == (Verdict.INTERNAL_ERROR, None)
     assert "no more boxes" in judgement.detail
     pool.close()
+
+
+# The order of tests
+
+
+def test_an_adaptive_order_finds_failures_soon_and_keeps_the_numbers(pool: Pool):
+    """What failed others goes first; skipped tests, and the one that failed, have the suite's own numbers."""
+    tests = [stdin(f"{number}\n", f"{number}\n") for number in range(5)]
+    wrong = "n = int(input())\nprint(n if n != 3 else 0)"
+    referee = Judge(pool)
+    suite = Suite("ordered", tuple(tests))
+
+    def judge_adaptively(source: str, **options) -> list[Verdict]:
+        submission = Submission(Program(source), "ordered", test_order=TestOrder.ADAPTIVE, **options)
+        judgement = referee.judge(submission, suite)
+        assert [test.index for test in judgement.tests] == [0, 1, 2, 3, 4]
+        failed = [test.index for test in judgement.tests if test.verdict is Verdict.WRONG_ANSWER]
+        assert judgement.first_failed == (failed[0] if failed else None)
+        return verdicts(judgement)
+
+    accepted, failed, skipped = Verdict.ACCEPTED, Verdict.WRONG_ANSWER, Verdict.SKIPPED
+    assert judge_adaptively(wrong) == [accepted] * 3 + [failed, skipped]
+    assert judge_adaptively(wrong) == [skipped] * 3 + [failed, skipped]
+    assert judge_adaptively("print(input())") == [accepted] * 5
+    assert judge_adaptively(wrong, fail_fast=False) == [accepted] * 3 + [failed, accepted]
+    assert judge_adaptively("print(3)") == [failed, skipped, skipped, accepted, skipped]
+
+
+def test_a_suite_of_several_kinds_is_no_series(pool: Pool):
+    """Each kind is run as what it is."""
+    source = "def f(x):\n    return x + 1\nif __name__ == '__main__':\n    print(f(int(input())))"
+    tests = (
+        stdin("1\n", "2\n"),
+        TestCase(TestKind.FUNCTIONAL, "1", "2"),
+        TestCase(TestKind.ASSERTION, "assert f(1) == 2"),
+    )
+    judgement = judge(pool, source, *tests, *tests, entry_point="f")
+    assert verdicts(judgement) == [Verdict.ACCEPTED] * 6
