@@ -297,11 +297,25 @@ def import_all(names: Iterable[str]) -> None:
             __import__(name)
 
 
+def import_random() -> None:
+    """Let `random` begin in the same state in every test, so that a program that doesn't seed it has one verdict.
+
+    It would seed itself anew in each child: that costs time, and makes verdicts flicker.
+    """
+    register, os.register_at_fork = os.register_at_fork, lambda **functions: None
+    try:
+        import random
+    finally:
+        os.register_at_fork = register
+    random.seed(0)
+
+
 def preload() -> None:
     """Do once, before anything is forked, what every program needs: imports, and integers that print at any length.
 
     Judges run PyPy or an interpreter from before that limit; the time that long integers take counts as any other.
     """
     sys.set_int_max_str_digits(0)
+    import_random()
     import_all((*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"))
     _thread.get_ident()
