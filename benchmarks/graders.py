@@ -4,7 +4,7 @@ Each is written anew as a rule on what was expected and what the program gave; n
 comparison is re-stated: the programs are run in our boxes, under our limits, and a run that ended badly is a rejection
 for all. A comparison answers None where it accepts, else one line on why it doesn't.
 
-Beside them stand our own profiles, which need no run of their own either.
+Beside them stand our own profiles, each by its policy, which need no run of their own either.
 """
 
 import json
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.comparison.ladder import compare, compare_value
 from evaluator.model import Policy, TestKind
 
 Text = Callable[[str, bytes], str | None]
@@ -23,29 +22,16 @@ SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """A comparison by its name. A kind of test that it has no rule for is left out, with the reason in `lacks`."""
+    """A comparison by its name: one of our policies, or a rule on text and perhaps one on returned values.
+
+    A kind of test that it has no rule for is left out, with the reason in `lacks`.
+    """
 
     name: str
+    policy: Policy | None = None
     text: Text | None = None
     value: Value | None = None
     lacks: dict[TestKind, str] = field(default_factory=dict)
-
-
-# Our own profiles
-
-
-def own_profile(name: str, policy: Policy) -> Grader:
-    """The grader that compares by one of our policies. Assertion tests pass or fail by themselves under any policy."""
-
-    def compare_text(expected: str, output: bytes) -> str | None:
-        match = compare(expected, output, policy)
-        return None if match.matched else match.explanation
-
-    def compare_returned(expected: str, value: object) -> str | None:
-        match = compare_value(expected, value, policy)
-        return None if match.matched else match.explanation
-
-    return Grader(name, compare_text, compare_returned)
 
 
 # verl's prime_code
@@ -54,7 +40,7 @@ def own_profile(name: str, policy: Policy) -> Grader:
 def prime_code_text(expected: str, output: bytes) -> str | None:
     """The comparison of verl's `prime_code`, which goes back to APPS and TACO.
 
-    https://github.com/volcengine/verl, `verl/utils/reward_score/prime_code/testing_util.py` at 0a1b394. In order, and
+    https://github.com/volcengine/verl, `verl/utils/reward_score/prime_code/testing_util.py` at b178a3c. In order, and
     the first that holds accepts: the stripped texts are equal, or are so with every output line stripped; the output's
     lines are those expected without empty ones, stripped; the same without the output's empty lines; and, unless every
     pair of lines is two strings of digits, all lines are floats within 1e-8 + 1e-5 of the expected (`np.allclose`).
@@ -208,11 +194,11 @@ def shorten(value: object) -> str:
 _NO_FUNCTIONS = {TestKind.FUNCTIONAL: "it has no function calls", TestKind.ASSERTION: "it has no comparison to measure"}
 
 GRADERS = (
-    own_profile("microcoder_no_checkers", Policy()),
-    own_profile("microcoder_exact", Policy(profile="exact")),
-    own_profile("microcoder_livecodebench", Policy(profile="livecodebench")),
-    Grader("prime_code", prime_code_text, prime_code_value, lacks={TestKind.ASSERTION: "it has no assertion tests"}),
-    Grader("sandbox_fusion", sandbox_fusion_text, lacks=_NO_FUNCTIONS),
-    Grader("judge0", judge0_text, lacks=_NO_FUNCTIONS),
+    Grader("microcoder_no_checkers", Policy()),
+    Grader("microcoder_exact", Policy(profile="exact")),
+    Grader("microcoder_livecodebench", Policy(profile="livecodebench")),
+    Grader("prime_code", None, prime_code_text, prime_code_value, {TestKind.ASSERTION: "it has no assertion tests"}),
+    Grader("sandbox_fusion", None, sandbox_fusion_text, lacks=_NO_FUNCTIONS),
+    Grader("judge0", None, judge0_text, lacks=_NO_FUNCTIONS),
 )
 """Every comparison that is applied to recorded runs."""

@@ -14,10 +14,10 @@ from benchmarks.referees import BoxPools, Outcome
 from evaluator.errors import InvalidSubmission, SandboxError
 from evaluator.extraction import extract_code
 from evaluator.judge import Rules, build_call, judge_run
-from evaluator.model import Policy, Program, TestCase, TestKind, Verdict
+from evaluator.model import Limits, Policy, Program, TestCase, TestKind, Verdict
 from evaluator.sandbox.base import Run
 from evaluator.sandbox.pool import Pool
-from evaluator.sandbox.runner.values import decode
+from evaluator.sandbox.runner.values import decode_result
 from evaluator.session import Session
 from evaluator.suites import read_suite, write_suite
 
@@ -85,7 +85,7 @@ def judge_program(pool: Pool, program: Program, problem: Problem, graders: list[
             if ended.verdict is not Verdict.ACCEPTED:
                 return verdicts | _all(left, ended.verdict, f"test {index}: {ended.detail}")
             for grader in tuple(left):
-                if (why := refuse(grader, test, run)) is not None:
+                if (why := refuse(grader, test, run, problem.limits)) is not None:
                     verdicts[grader.name] = Verdict.WRONG_ANSWER, f"test {index}: {why}"
                     left.remove(grader)
             if not left:
@@ -110,16 +110,17 @@ def record(session: Session, problem: Problem) -> Iterator[tuple[int, TestCase, 
         runs.close()
 
 
-def refuse(grader: Grader, test: TestCase, run: Run) -> str | None:
+def refuse(grader: Grader, test: TestCase, run: Run, limits: Limits) -> str | None:
     """Why a grader refuses what a program gave, or None where it accepts."""
-    if test.expected is None:
-        return None
+    if grader.policy is not None:
+        result = judge_run(0, test, run, Rules(limits, grader.policy))
+        return None if result.verdict is Verdict.ACCEPTED else str(result.detail)
     if test.kind is TestKind.STDIN:
-        return grader.text(test.expected, run.stdout) if grader.text is not None else None
-    if grader.value is None or run.value is None:
-        return None
+        assert grader.text is not None and test.expected is not None
+        return grader.text(test.expected, run.stdout)
+    assert grader.value is not None and test.expected is not None and run.value is not None
     try:
-        value = decode(run.value.partition(b"\n")[0])
+        value = decode_result(run.value).value
     except ValueError:
         return "what the function returned can't be read as a value"
     return grader.value(test.expected, value)
