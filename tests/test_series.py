@@ -194,7 +194,7 @@ os = [m for m in [getattr(sys, "mod" + "ules")["os"]]][0]
 n = int(input())
 import struct
 try:
-    os.write(3, struct.pack("<iQII", 0, 0, 2, 0) + b"0\\n")
+    os.write(3, struct.pack("<iQQII", 0, 0, 0, 2, 0) + b"0\\n")
 except OSError:
     pass
 print(2 * n)
@@ -221,6 +221,17 @@ print(b"7f3a9c" + b"55e1" in found)
     secret = "7f3a9c55e1"
     judgement = judge(pool, source, *stdin(("first", "False\n"), (secret, None)), fail_fast=False)
     assert judgement.tests[0].verdict is ACCEPTED
+
+
+def test_memory_is_told(pool: Pool) -> None:
+    """The most that any test had so far; over the limit, a child of its own says so."""
+    source = "n = int(input())\nx = b'x' * (n << 20)\nprint(n)"
+    tests = stdin(*((f"{size}\n", f"{size}\n") for size in (1, 40, 1)))
+    first, second, third = judge(pool, source, *tests).tests
+    assert first.memory_bytes < 20 << 20 < second.memory_bytes < 80 << 20
+    assert third.memory_bytes >= 40 << 20
+    limited = judge(pool, source, *tests, limits=Limits(memory_bytes=30 << 20), fail_fast=False)
+    assert [test.verdict for test in limited.tests] == [ACCEPTED, Verdict.MEMORY_LIMIT, ACCEPTED]
 
 
 def test_a_cancelled_series_leaves_the_box_fit(pool: Pool) -> None:

@@ -70,7 +70,8 @@ class Run:
     value: bytes | None = None
     """Of a call: what it returned, encoded (`runner/values.py`); None: it didn't return. Of a tool: its report."""
     shared: bool = False
-    """Made in a child that runs other tests of the program too. Only an acceptance counts then; memory isn't known."""
+    """Made in a child that runs other tests of the program too. Only an acceptance counts then; memory is that of all
+    tests so far."""
     failure: str | None = None
     """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text."""
 

@@ -62,7 +62,7 @@ class Dialogue:
         head = self._receive(REPLY.size, deadline)
         if head is None:
             return None
-        status, nanoseconds, size, value_size = REPLY.unpack(head)
+        status, nanoseconds, memory, size, value_size = REPLY.unpack(head)
         if size + value_size > min(MAX_REPLY, self._limits.output_bytes):
             return None
         body = self._receive(size + value_size, deadline)
@@ -74,7 +74,7 @@ class Dialogue:
             signal=None,
             cpu_seconds=min(nanoseconds / 1e9, wall),  # the program could have it say anything
             wall_seconds=wall,
-            memory_bytes=0,
+            memory_bytes=min(memory, 1 << 62),
             limit=None,
             stdout=body[:size],
             stderr=b"",

@@ -7,7 +7,6 @@ holds the test code, and has no descriptor of the tester's report; the tester's 
 and another uid where the box has root).
 """
 
-import sys
 import traceback
 from typing import NoReturn
 
@@ -26,7 +25,6 @@ def run_tester(conversation: int, test: int, report: int, entry_point: str | Non
         code = compile(source, TEST, "exec", dont_inherit=True)
         asking = tester.Tester(line, entry_point)
         scope = names.Names(asking, source)
-        sys.meta_path.append(names.ProgramFinder(scope))
         tests = collection.Collection(scope, source)
         execute(code, scope, tests)
         line.check()

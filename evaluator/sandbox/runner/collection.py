@@ -152,11 +152,21 @@ class Collection:
             return
         import unittest
 
-        for value in list(self.names.values()):
-            if is_case(value) and self.ledger.failure is None:
+        own = dict(self.names)
+        cases = [value for value in own.values() if is_case(value)]
+        if cases:
+            own.get("setUpModule", nothing)()
+        for case in cases:
+            if self.ledger.failure is None:
                 result = unittest.TestResult()
                 result.failfast = True
-                unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
+                unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+        if cases:
+            own.get("tearDownModule", nothing)()
+
+
+def nothing() -> None:
+    """What is done where the text has nothing of its own to do."""
 
 
 def is_tests(value: object) -> bool:

@@ -36,12 +36,14 @@ def servant_of(value: Any) -> Any:
     return object.__getattribute__(value, "__dict__")[SERVANT]
 
 
-def make_callback(servant: Any, number: int) -> Callable[..., Any]:
+def make_callback(servant: Any, number: int, name: str | None, text: str | None) -> Callable[..., Any]:
     """A function that calls one of the test's."""
 
     def callback(*arguments: Any, **named: Any) -> Any:
         return servant.ask("callback", number, arguments, named)
 
+    callback.__doc__ = text
+    callback.__name__ = callback.__qualname__ = name or "callback"
     CALLBACKS[callback] = number
     return callback
 

@@ -321,8 +321,12 @@ def make_class(name: str, bases: list[type], names: list[str], own: list[str], f
         return type.__new__(ClassHandle, name, (root, *([plain] if plain else [])), namespace)
 
 
+def find_foreign(kind: type) -> type:
+    """The class for objects of a type that both sides have but that doesn't pass as data: functions, generators, …"""
+    return FOREIGN.get(kind) or FOREIGN.setdefault(kind, make_foreign(kind))
+
+
 def make_foreign(kind: type) -> type:
-    """A class for objects of a type that both sides have but that doesn't pass as data: functions, generators, …"""
     namespace = find_operations(specials.find(kind), None)
     namespace.update(__class__=property(lambda self: kind), __module__="__main__")
     if kind is types.CoroutineType:
@@ -332,6 +336,12 @@ def make_foreign(kind: type) -> type:
 
 def get_from_coroutine(self: Any, name: str) -> Any:
     return object.__getattribute__(self, name) if name == "send" else Handle.__getattribute__(self, name)
+
+
+FOREIGN: dict[type, type] = {
+    kind: make_foreign(kind) for kind in (types.FunctionType, types.MethodType, types.GeneratorType)
+}
+"""Made before anything is forked, as far as nearly every test needs them."""
 
 
 def make_instance(cls: type, number: int) -> Any:

@@ -35,6 +35,7 @@ MUTABLE = frozenset({list, dict, set, bytearray, collections.deque, collections.
 NUMPY_KINDS = frozenset("biufcSUmM")
 BUILTIN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type) and name[0].isupper()}
 CONSTANTS = {type(value): (name, value) for name, value in {"...": ..., "NotImplemented": NotImplemented}.items()}
+COMPOUND = frozenset({list, dict})
 _ATOMS = frozenset({bool, str, float, type(None)})
 Others = Callable[["Encoder", Any, int], values.Tree]
 
@@ -352,12 +353,24 @@ MALFORMED = (
 
 
 class Decoder(values.Decoder):
-    """Reads one message. `readers` are for all tags: `READERS` and those of one side."""
+    """Reads one message. `extra` reads the tags that belong to one side."""
 
-    def __init__(self, readers: dict[str, Callable[..., Any]], shared: sharing.Shared) -> None:
-        self.readers = readers
+    def __init__(self, extra: dict[str, Callable[..., Any]], shared: sharing.Shared) -> None:
+        self.extra = extra  # apart from READERS: to copy those would touch each function's page in each child
         self.shared = shared
         self.group = sharing.Group()
+
+    def value(self, tree: values.Tree) -> Any:
+        kind = type(tree)
+        if kind is list:
+            return [self.value(item) if type(item) in COMPOUND else item for item in tree]
+        if kind is not dict:
+            return tree
+        tag = tree.get("$")
+        reader = self.extra.get(tag) or READERS.get(tag)
+        if reader is None:
+            raise ValueError("an unknown tag")
+        return reader(self, tree.get("v"))
 
 
 def read_shared(decoder: Any, content: list[values.Tree]) -> Any:

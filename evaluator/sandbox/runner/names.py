@@ -3,6 +3,7 @@
 import builtins
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from .tester import Tester
@@ -15,6 +16,8 @@ class Names(dict[str, Any]):
 
     def __init__(self, tester: Tester, source: bytes) -> None:
         super().__init__(__name__="__main__", __builtins__=builtins, __file__="test.py", __doc__=None)
+        if b"import" in source:
+            self["__builtins__"] = {**vars(builtins), "__import__": Importer(self)}
         self.tester = tester
         self.source = source
         self.cache: dict[str, Any] = {}
@@ -88,6 +91,7 @@ class ProgramModule(types.ModuleType):
 
     def __init__(self, name: str, names: Names) -> None:
         super().__init__(name)
+        self.__path__: list[str] = []
         self.__names = names
 
     def __getattr__(self, name: str) -> Any:
@@ -104,7 +108,7 @@ class ProgramModule(types.ModuleType):
             raise AttributeError(text) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):
+        if name.startswith("_") or isinstance(value, types.ModuleType):
             super().__setattr__(name, value)
         else:
             self.__names.tester.ask("set global", name, value)
@@ -115,21 +119,46 @@ class ProgramModule(types.ModuleType):
         self.__names.cache.pop(name, None)
 
 
-class ProgramFinder:
-    """Last in the search for modules: one that can't be imported otherwise is the program."""
+class Importer:
+    """`import` as the test text has it, and no one else: a module that can't be imported otherwise is the program."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
+        self.original = builtins.__import__
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
-        from importlib.machinery import ModuleSpec
+    def __call__(
+        self,
+        name: str,
+        scope: dict[str, Any] | None = None,
+        local: dict[str, Any] | None = None,
+        wanted: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        if level > 0:
+            return self.take_relative(name, wanted or ())
+        try:
+            return self.original(name, scope, local, wanted or (), 0)
+        except ModuleNotFoundError as error:
+            top = name.partition(".")[0]
+            if top in sys.stdlib_module_names or not f"{name}.".startswith(f"{error.name}."):
+                raise  # a module that is there misses another one
+        leaf = self.take(name)
+        return leaf if wanted else sys.modules[top]
 
-        if name.startswith("_") or name in sys.stdlib_module_names:
-            return None
-        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+    def take_relative(self, name: str, wanted: Sequence[str]) -> types.ModuleType:
+        """`from .solution import f`, or `from . import solution`."""
+        if name:
+            return self.take(name)
+        package = ProgramModule("package", self.names)
+        for part in wanted:
+            if part not in self.names.tester.names:
+                setattr(package, part, self.take(part))
+        return package
 
-    def create_module(self, spec: Any) -> types.ModuleType:
-        return ProgramModule(spec.name, self.names)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing is left to do."""
+    def take(self, name: str) -> types.ModuleType:
+        """The program under a module's name, and under those of the packages around it."""
+        outer, _, last = name.rpartition(".")
+        module = sys.modules.setdefault(name, ProgramModule(name, self.names))
+        if outer:
+            setattr(self.take(outer), last, module)
+        return module

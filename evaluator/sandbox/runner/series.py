@@ -12,6 +12,7 @@ import builtins
 import io
 import marshal
 import os
+import resource
 import sys
 import time
 import types
@@ -24,6 +25,7 @@ ODD = -1
 """The exit status of a test that changed something which outlasts it."""
 _clock = time.process_time_ns
 _read = os.read
+_usage = resource.getrusage
 
 
 def serve(artifact: int, prelude: bool, path: str | None, conversation: int) -> NoReturn:
@@ -51,6 +53,11 @@ def read_exactly(descriptor: int, size: int) -> bytes | None:
     return data
 
 
+def peak() -> int:
+    """Bytes that were resident at most."""
+    return _usage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 class Series:
     """One program, run again and again."""
 
@@ -69,6 +76,7 @@ class Series:
         self.before = [vars(module).copy() for module in self.known]
         self.recursion_limit: int | None = 50000 if prelude else None
         self.digits = sys.get_int_max_str_digits()
+        self.resident = peak()
 
     def run(self, data: bytes) -> bytes:
         """One test: its reply."""
@@ -99,7 +107,7 @@ class Series:
         spent = _clock() - begun
         if [sys.stdin, sys.stdout, sys.stderr] != streams or [*map(vars, self.known)] != self.before:
             status = ODD
-        return REPLY.pack(status, spent, len(output), len(value)) + output + value
+        return REPLY.pack(status, spent, peak() - self.resident, len(output), len(value)) + output + value
 
     def open_streams(self, data: bytes, stdout: io.BytesIO) -> list[io.TextIOWrapper]:
         """Streams in memory. What could tell them from files makes a program unfit for a series."""

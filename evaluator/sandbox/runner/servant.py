@@ -31,13 +31,12 @@ class Servant(exchange.Peer):
         self.module = module
         self.shared = sharing.Shared(1, self.write)
         self.readers: dict[str, Callable[..., Any]] = {
-            **kinds.READERS,
-            "object": lambda _, number: self.objects[number],
+            "handle": lambda _, number: self.objects[number],
             "class": lambda _, number: self.objects[number],
             "refill": self.read_refill,
             "error": self.read_error,
             "descriptor": lambda decoder, content: foreign.DESCRIPTORS[content[0]](*decoder.value(content[1])),
-            "callback": lambda _, number: self.borrow(number, None),
+            "callback": lambda _, content: self.borrow_function(*content),
             "lent": lambda _, content: self.borrow(*content),
         }
         self.objects: list[Any] = []
@@ -97,7 +96,7 @@ class Servant(exchange.Peer):
         arguments = [self.read(decoder, item) for item in content]
         if asked.keys:
             self.shared.begin(asked)
-        encoder = kinds.Encoder(self.write_other, self.shared, adopt=verb == "attribute")
+        encoder = kinds.Encoder(self.write_other, self.shared, adopt=verb in ("attribute", "get"))
         tree = encoder.tree(getattr(self, f"do_{verb.replace(' ', '_')}")(*arguments))
         encoder.group.roots = dict.fromkeys(encoder.group.roots)
         return tree, encoder.group
@@ -230,9 +229,12 @@ class Servant(exchange.Peer):
     def write_other(self, encoder: kinds.Encoder, value: Any, depth: int) -> values.Tree:
         kind = type(value)
         if issubclass(kind, foreign.Foreign):
-            return {"$": "lent", "v": foreign.number_of(value)}
+            return {"$": "lent", "v": [foreign.number_of(value), {}]}
         if kind is types.FunctionType and (lent := foreign.CALLBACKS.get(value)) is not None:
-            return {"$": "lent", "v": lent}
+            return {
+                "$": "lent",
+                "v": [lent, {name: encoder.tree(item, depth + 1) for name, item in vars(value).items()}],
+            }
         if issubclass(kind, type):
             return {"$": "class", "v": self.number(value)}
         if issubclass(kind, BaseException):
@@ -240,7 +242,7 @@ class Servant(exchange.Peer):
         class_tree = encoder.tree(kind, depth + 1)
         base = kinds.find_base(kind)
         if base is None:
-            return {"$": "object", "v": [self.number(value), class_tree]}
+            return {"$": "handle", "v": [self.number(value), class_tree]}
         known = id(value) in self.numbers
         tree = {"$": "relative", "v": [self.number(value), class_tree, write_data(encoder, base, value, depth)]}
         if not known and base in kinds.MUTABLE:
@@ -295,12 +297,18 @@ class Servant(exchange.Peer):
         error._microcoder_lent = lent
         return error  # type: ignore[no-any-return]
 
-    def borrow(self, number: int, names: list[str] | None) -> Any:
-        """The stand-in for what the test lent: a function, or an object with these operations."""
+    def borrow(self, number: int, names: list[str]) -> Any:
+        """The stand-in for an object that the test lent, with these operations."""
         found = self.borrowed.get(number)
         if found is None:
-            found = foreign.make_callback(self, number) if names is None else foreign.make_object(self, number, names)
-            self.borrowed[number] = found
+            found = self.borrowed[number] = foreign.make_object(self, number, names)
+        return found
+
+    def borrow_function(self, number: int, name: str | None, text: str | None) -> Any:
+        """The stand-in for a function or class that the test lent, with its name and documentation."""
+        found = self.borrowed.get(number)
+        if found is None:
+            found = self.borrowed[number] = foreign.make_callback(self, number, name, text)
         return found
 
 

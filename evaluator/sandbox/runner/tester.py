@@ -35,14 +35,13 @@ class Tester(exchange.Peer):
         self.entry_point = entry_point
         self.shared = sharing.Shared(-1, self.write)
         self.readers = {
-            **kinds.READERS,
-            "object": self.read_object, "relative": self.read_relative, "class": self.read_class,
-            "error": self.read_error, "lent": lambda _, number: self.borrowed(number),
+            "handle": self.read_handle, "relative": self.read_relative, "class": self.read_class,
+            "error": self.read_error, "lent": self.read_lent,
         }  # fmt: skip
         self.lent: list[Any] = []
         """What the program may call or use, by number."""
         self.lent_numbers: dict[int, int] = {}
-        self.classes: dict[int | type, type] = {}
+        self.classes: dict[int, type] = {}
         self.objects: dict[int, Any] = {}
         """The stand-in of each object of the program, so that the same object is the same here."""
         self.named: set[int] = set()
@@ -154,7 +153,7 @@ class Tester(exchange.Peer):
         if isinstance(value, REMOTE) and (number := handles.number_of(value)) is not None:
             if (base := kinds.find_base(kind)) in kinds.MUTABLE:
                 return {"$": "refill", "v": [number, kinds.WRITERS[base](encoder, value, depth)]}
-            return {"$": "object", "v": number}
+            return {"$": "handle", "v": number}
         if issubclass(kind, handles.ClassHandle):
             return {"$": "class", "v": handles.class_number(value)}
         if isinstance(value, BaseException):
@@ -173,7 +172,8 @@ class Tester(exchange.Peer):
         if hasattr(kind, "__next__") or hasattr(kind, "__await__"):
             return {"$": "lent", "v": [self.lend(value), [n for n in specials.find(kind) if n in STREAM_OPERATIONS]]}
         if callable(value):
-            return {"$": "callback", "v": self.lend(value)}
+            told = [value.__name__, value.__doc__] if kind in (types.FunctionType, type) else [None, None]
+            return {"$": "callback", "v": [self.lend(value), *told]}
         return values.describe(value)
 
     def lend(self, value: Any) -> int:
@@ -192,13 +192,22 @@ class Tester(exchange.Peer):
     def decoder(self) -> kinds.Decoder:
         return kinds.Decoder(self.readers, self.shared)
 
-    def read_object(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
+    def read_lent(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
+        """The test's own comes back, with the attributes that the program gave to a function or class of the test."""
+        number, attributes = content
+        target = self.borrowed(number)
+        for name, tree in attributes.items():
+            if isinstance(target, (types.FunctionType, type)) and not name.startswith("_"):
+                setattr(target, name, decoder.value(tree))
+        return target
+
+    def read_handle(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
         number, kind = content
         known = self.objects.get(number)
         if known is None:
             cls = decoder.value(kind)
             if not isinstance(cls, handles.ClassHandle):
-                cls = self.classes.get(cls) or self.classes.setdefault(cls, handles.make_foreign(cls))
+                cls = handles.find_foreign(cls)
             if not issubclass(cls, handles.Handle):
                 raise ValueError("an object of a class that has data")
             known = self.objects[number] = handles.make_instance(cls, int(number))

@@ -10,5 +10,5 @@ NUMPY = 2
 # A series: the worker sends LENGTH and an input; the child READY once, then per test REPLY, output and value.
 LENGTH = struct.Struct("<I")
 READY = b"R"
-REPLY = struct.Struct("<iQII")
-"""Exit status, CPU nanoseconds, lengths of what was written to standard output and of the value."""
+REPLY = struct.Struct("<iQQII")
+"""Exit status, CPU nanoseconds, bytes of memory at most so far, lengths of the output and of the value."""
