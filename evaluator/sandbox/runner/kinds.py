@@ -16,24 +16,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import sharing, values
+from . import references, sharing, values
 
-MODULES = frozenset({
-    "math", "cmath", "re", "string", "itertools", "functools", "collections", "random", "datetime", "heapq", "bisect",
-    "operator", "json", "copy", "typing", "statistics", "decimal", "fractions", "numpy",
-})  # fmt: skip
-"""Modules that are the same on both sides: what a program means by such a name, a test may have without it."""
-REFERABLE = MODULES | {
-    "builtins", "collections.abc", "abc", "enum", "dataclasses", "json.decoder", "queue", "asyncio.exceptions",
-    "concurrent.futures._base", "array", "numbers", "io", "_io", "_operator", "_functools", "_collections", "_heapq",
-    "_bisect", "_random", "_struct", "struct", "zlib", "binascii",
-}  # fmt: skip
-"""Modules whose types and functions pass by name. None has a type with an equality that anyone could abuse."""
 PLAIN_BASES = (int, float, complex, str, bytes, tuple, frozenset, list, dict, set, bytearray)
 MUTABLE = frozenset({list, dict, set, bytearray, collections.deque, collections.defaultdict, collections.Counter,
                      collections.OrderedDict})  # fmt: skip
 NUMPY_KINDS = frozenset("biufcSUmM")
-BUILTIN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type) and name[0].isupper()}
 CONSTANTS = {type(value): (name, value) for name, value in {"...": ..., "NotImplemented": NotImplemented}.items()}
 COMPOUND = frozenset({list, dict})
 _ATOMS = frozenset({bool, str, float, type(None)})
@@ -91,50 +79,11 @@ def find_writer(value: object) -> Callable[..., values.Tree] | None:
             return write_scalar if value.dtype.kind in NUMPY_KINDS else None
     if type(value).__name__ == "Field" and type(value).__module__ == "dataclasses":
         return write_field
-    return write_name if find_name(value) is not None else None
-
-
-def find_name(value: Any) -> list[str] | None:
-    """`[module, name]` of a type or function that both sides have."""
-    kind = type(value)
-    if not (isinstance(value, type) or kind in (types.FunctionType, types.BuiltinFunctionType)):
-        if kind.__module__ != "typing":
-            return None
-        name = getattr(value, "_name", None)
-        return ["typing", name] if type(name) is str and vars(sys.modules["typing"]).get(name) is value else None
-    if kind is type and value in BUILTIN_TYPES:
-        return ["types", BUILTIN_TYPES[value]]
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if type(module) is not str or type(name) is not str or module not in REFERABLE or "<" in name:
-        return None
-    owner = sys.modules.get(module)
-    for part in name.split("."):
-        owner = getattr(owner, part, None)
-    return [module, name] if owner is value else None
-
-
-def resolve(module: str, name: str) -> Any:
-    """The type or function of that name: of the modules that are the same everywhere, and of no others.
-
-    Raises:
-        ValueError: there is no such thing.
-    """
-    if module == "types":
-        kind = getattr(types, name, None)
-        if isinstance(kind, type) and kind in BUILTIN_TYPES:
-            return kind
-    elif module in REFERABLE:
-        __import__(module)
-        found: Any = sys.modules[module]
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is not None and (find_name(found) == [module, name]):
-            return found
-    raise ValueError(f"there is no {module}.{name} to refer to")
+    return write_name if references.find_name(value) is not None else None
 
 
 def write_name(encoder: Encoder, value: Any, depth: int) -> values.Tree:
-    return {"$": "named", "v": find_name(value)}
+    return {"$": "named", "v": references.find_name(value)}
 
 
 def write_field(encoder: Encoder, value: Any, depth: int) -> values.Tree:
@@ -321,7 +270,7 @@ WRITERS: dict[type, Callable[..., values.Tree]] = {
 }
 READERS: dict[str, Callable[..., Any]] = {
     **values.Decoder.READERS,
-    "named": lambda decoder, content: resolve(*content),
+    "named": lambda decoder, content: references.resolve(*content),
     "field": read_field,
     "array": read_array,
     "scalar": read_scalar,

@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from . import exchange, handles, kinds, sharing, specials, values
+from . import exchange, handles, kinds, references, sharing, specials, values
 
 MAX_KEPT_ITEMS = 500
 REMOTE = (handles.Remote, BaseException)
@@ -113,7 +113,7 @@ class Tester(exchange.Peer):
     def fetch(self, name: str) -> Any:
         """What the program has under a name. A class or function is asked for once."""
         kind = self.names.get(name)
-        if isinstance(kind, str) and kind in kinds.MODULES:
+        if isinstance(kind, str) and kind in references.MODULES:
             return __import__(kind)
         value = self.ask("get", name)
         if isinstance(value, handles.ClassHandle) and name[:1].isupper():
@@ -158,7 +158,7 @@ class Tester(exchange.Peer):
             return {"$": "class", "v": handles.class_number(value)}
         if isinstance(value, BaseException):
             known = next(
-                base for base in kind.__mro__ if isinstance(base, handles.ClassHandle) or kinds.find_name(base)
+                base for base in kind.__mro__ if isinstance(base, handles.ClassHandle) or references.find_name(base)
             )
             return {"$": "error", "v": [encoder.tree(known), encoder.tree(value.args), self.lend(value)]}
         if kind in (staticmethod, classmethod, property):
