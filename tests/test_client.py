@@ -1,6 +1,9 @@
 """The thin client: against a scripted transport for what goes wrong, and against the real service for the rest."""
 
+import asyncio
+import contextlib
 import hashlib
+import inspect
 import json
 import socket
 import subprocess
@@ -17,6 +20,7 @@ import redis
 import uvicorn
 from microcoder_client import (
     AnswerNotUnderstood,
+    AsyncClient,
     Backoff,
     Client,
     ConnectionFailed,
@@ -86,18 +90,53 @@ def problem(status: int, detail: str = "Said why.", kind: str = "refused", **hea
     return httpx.Response(status, headers=headers, content=json.dumps(document).encode())
 
 
+class Awaited:
+    """An `AsyncClient` with an event loop of its own, to be used like a `Client`."""
+
+    def __init__(self, *arguments, **options) -> None:
+        self.runner = asyncio.Runner()
+        self.client = AsyncClient(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Callable:
+        method = getattr(self.client, name)
+        if inspect.isasyncgenfunction(method):
+            return lambda *arguments, **options: self._iterate(method(*arguments, **options))
+        return lambda *arguments, **options: self.runner.run(method(*arguments, **options))
+
+    def _iterate(self, items) -> Iterator:
+        async def following():
+            return await anext(items)
+
+        try:
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    yield self.runner.run(following())
+        finally:
+            self.runner.run(items.aclose())
+
+    def __enter__(self) -> "Awaited":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.runner.run(self.client.close())
+        self.runner.close()
+
+
+@pytest.fixture(params=[Client, Awaited])
+def kind(request) -> type:
+    """Both clients, used alike."""
+    return request.param
+
+
 @pytest.fixture
-def connect() -> Iterator[Callable[..., Client]]:
-    clients: list[Client] = []
+def connect(kind) -> Iterator[Callable]:
+    with contextlib.ExitStack() as clients:
 
-    def connect(script: Script, **options) -> Client:
-        options.setdefault("backoff", QUICK)
-        clients.append(Client(URL, transport=httpx.MockTransport(script), **options))
-        return clients[-1]
+        def connect(script: Script, **options):
+            options.setdefault("backoff", QUICK)
+            return clients.enter_context(kind(URL, transport=httpx.MockTransport(script), **options))
 
-    yield connect
-    for client in clients:
-        client.close()
+        yield connect
 
 
 def test_everything_exported_is_listed_and_sorted() -> None:
@@ -189,9 +228,9 @@ def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
         Client(url)
 
 
-def test_a_path_in_the_url_is_kept(connect) -> None:
+def test_a_path_in_the_url_is_kept(kind) -> None:
     script = Script(GET=httpx.Response(200, json={}))
-    with Client(URL + "/judge", transport=httpx.MockTransport(script)) as client:
+    with kind(URL + "/judge", transport=httpx.MockTransport(script)) as client:
         client.runtimes()
 
     assert script.seen[0].url.path == "/judge/v1/runtimes"
@@ -339,14 +378,43 @@ def test_at_the_deadline_the_evaluation_is_cancelled(connect) -> None:
     assert script.methods[-1] == "DELETE"
 
 
-def test_ctrl_c_cancels_the_evaluation(connect) -> None:
+def test_ctrl_c_cancels_the_evaluation() -> None:
     script = Script(POST=running(), GET=KeyboardInterrupt())
 
-    with pytest.raises(KeyboardInterrupt):
-        connect(script).evaluate(["a"], suite=TESTS)
+    with Client(URL, transport=httpx.MockTransport(script)) as client, pytest.raises(KeyboardInterrupt):
+        client.evaluate(["a"], suite=TESTS)
 
     assert script.methods[-1] == "DELETE"
     assert script.seen[-1].url.path.endswith(script.bodies("POST")[0]["id"])
+
+
+async def test_a_task_that_is_cancelled_cancels_its_evaluation() -> None:
+    script = Script(POST=running(), GET=running())
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.001)  # a network takes its time, and lets other tasks go on
+        return script(request)
+
+    async with AsyncClient(URL, transport=httpx.MockTransport(answer)) as client:
+        task = asyncio.create_task(client.evaluate(["a"], suite=TESTS))
+        while "GET" not in script.methods:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert script.methods[-1] == "DELETE"
+    assert script.seen[-1].url.path.endswith(script.bodies("POST")[0]["id"])
+
+
+async def test_one_client_serves_many_tasks_at_once() -> None:
+    script = Script(HEAD=httpx.Response(200), POST=done())
+
+    async with AsyncClient(URL, transport=httpx.MockTransport(script)) as client:
+        judged = await asyncio.gather(*[client.evaluate(["a"], suite=TESTS) for _ in range(50)])
+
+    assert [judgement.verdict for [judgement] in judged] == ["accepted"] * 50
+    assert len({body["id"] for body in script.bodies("POST")}) == 50
 
 
 def test_an_id_that_is_anothers_isnt_cancelled(connect) -> None:
@@ -499,13 +567,13 @@ def until(condition: Callable[[], object], seconds: float = 10) -> None:
         time.sleep(0.05)
 
 
-def test_the_real_service_judges_each_kind_of_test(service) -> None:
+def test_the_real_service_judges_each_kind_of_test(service, kind) -> None:
     doubles = Suite.of([stdin_test("4\n", "8\n"), stdin_test("10\n", "20\n")])
     adds = Submission("def add(a, b): return a + b", entry_point="add", suite=[functional_test([2, 3], 5)])
     asserts = Submission("def add(a, b): return a - b", suite=[assertion_test("assert add(2, 3) == 5")])
     cut = Submission(answer="```python\nprint(", suite=doubles)
 
-    with Client(service) as client:
+    with kind(service) as client:
         judged = client.evaluate(
             ["print(int(input()) * 2)", "print(8)", adds, asserts, cut], suite=doubles, limits={"cpu_seconds": 2}
         )
@@ -528,21 +596,22 @@ def test_the_real_service_judges_each_kind_of_test(service) -> None:
     assert runtime["sandbox"] == judged[0].runtime.sandbox
 
 
-def test_the_real_service_judges_a_repeated_post_once(service) -> None:
-    with Client(service) as client:
+def test_the_real_service_judges_a_repeated_post_once(service, kind) -> None:
+    with kind(service) as client:
+        id = f"twice-{kind.__name__}"
         for _ in range(2):
-            client.submit(["print(1)"], suite=TESTS, id="twice")
-        evaluation = client.fetch("twice", wait=30)
+            client.submit(["print(1)"], suite=TESTS, id=id)
+        evaluation = client.fetch(id, wait=30)
 
         with pytest.raises(RequestRefused, match="another body"):
-            client.submit(["print(2)"], suite=TESTS, id="twice")
+            client.submit(["print(2)"], suite=TESTS, id=id)
 
     assert evaluation.state == "done"
     assert evaluation.judged == 1
 
 
-def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, store) -> None:
-    with Client(service) as client:
+def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, store, kind) -> None:
+    with kind(service) as client:
         client.evaluate(["print(2)"], suite=TESTS)
         with redis.Redis.from_url(store) as server:
             for key in [*server.scan_iter("*suite*"), *server.scan_iter("*:u")]:
@@ -553,19 +622,19 @@ def test_a_suite_that_the_real_service_lost_is_uploaded_again(service, store) ->
     assert judgement.accepted
 
 
-def test_the_deadline_cancels_at_the_real_service(service) -> None:
-    with Client(service) as client:
-        endless = ["while True: pass"] * 4
+def test_the_deadline_cancels_at_the_real_service(service, kind) -> None:
+    with kind(service) as client:
+        endless, id = ["while True: pass"] * 4, f"late-{kind.__name__}"
 
         with pytest.raises(DeadlineExceeded):
-            client.evaluate(endless, suite=TESTS, limits={"cpu_seconds": 3}, id="late", deadline=1.5, wait=0.5)
-        evaluation = client.fetch("late")
+            client.evaluate(endless, suite=TESTS, limits={"cpu_seconds": 3}, id=id, deadline=1.5, wait=0.5)
+        evaluation = client.fetch(id)
 
     assert evaluation.state == "cancelled"
 
 
-def test_the_real_service_says_what_is_wrong_with_a_request(service) -> None:
-    with Client(service) as client, pytest.raises(RequestRefused, match=r"limits\.cpu_seconds") as caught:
+def test_the_real_service_says_what_is_wrong_with_a_request(service, kind) -> None:
+    with kind(service) as client, pytest.raises(RequestRefused, match=r"limits\.cpu_seconds") as caught:
         client.evaluate(["print(1)"], suite=TESTS, limits={"cpu_seconds": -1})
 
     assert caught.value.problem.body["errors"][0]["field"] == "limits.cpu_seconds"

@@ -1,5 +1,6 @@
-"""The thin client of the MicroCoder evaluator: `Client` to send with, three functions to build tests, the errors."""
+"""The thin client of the MicroCoder evaluator: `Client` and `AsyncClient`, functions to build tests, the errors."""
 
+from .async_client import AsyncClient
 from .cases import Submission, Suite, TestCase, assertion_test, functional_test, stdin_test
 from .client import Client
 from .exceptions import (
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnswerNotUnderstood",
+    "AsyncClient",
     "Backoff",
     "Client",
     "ConnectionFailed",

@@ -1,8 +1,9 @@
 """`Client`: the blocking way to send. All that is said and understood is in `protocol.py`."""
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -11,8 +12,9 @@ import httpx
 from .cases import Submission, SuiteLike
 from .exceptions import ConnectionFailed, DeadlineExceeded, MicrocoderError, ServiceError
 from .judgements import Evaluation, Judgement
-from .protocol import LONGEST_WAIT, BaseClient, Flow, Pause, Posting, Progress
+from .protocol import LONGEST_WAIT, BaseClient
 from .retries import Backoff
+from .steps import Flow, Hear, Heard, Listen, Pause, Posting, Progress, Stream
 
 _logger = logging.getLogger("microcoder_client")
 T = TypeVar("T")
@@ -87,6 +89,40 @@ class Client(BaseClient):
             self._abandon(posting)
             raise
 
+    def stream(
+        self,
+        submissions: Sequence[Submission | str],
+        *,
+        suite: SuiteLike | None = None,
+        limits: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        fail_fast: bool | None = None,
+        reward: str | None = None,
+        id: str | None = None,
+        detail: str | None = None,
+        deadline: float | None = None,
+    ) -> Iterator[tuple[int, Judgement]]:
+        """Judge the submissions and yield (index, judgement) for each as soon as it is made.
+
+        The arguments are those of `evaluate`. Whatever ends the loop early, a `break` too, cancels the evaluation; use
+        `contextlib.closing` where the iterator may be kept alive. A broken connection is opened again, and nothing is
+        yielded twice.
+        """
+        posting = self._posting(
+            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+        )
+        try:
+            yield from self._listen(self._streams(posting, detail, self._until(deadline)))
+        except (GeneratorExit, KeyboardInterrupt, ConnectionFailed, DeadlineExceeded, ServiceError):
+            self._abandon(posting)
+            raise
+
+    def follow(
+        self, id: str, *, detail: str | None = None, deadline: float | None = None
+    ) -> Iterator[tuple[int, Judgement]]:
+        """Yield (index, judgement) of an evaluation that was submitted, those already made first. Cancels nothing."""
+        yield from self._listen(self._listens(id, detail, self._until(deadline)))
+
     def submit(
         self,
         submissions: Sequence[Submission | str],
@@ -134,9 +170,6 @@ class Client(BaseClient):
         """Close the connections."""
         self.close()
 
-    def _until(self, deadline: float | None) -> float:
-        return time.monotonic() + (self._deadline if deadline is None else deadline)
-
     def _abandon(self, posting: Posting) -> None:
         """Tell the service that nobody waits any more: once, briefly; what comes of it is of no interest."""
         try:
@@ -153,11 +186,46 @@ class Client(BaseClient):
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(step, Pause):
-                time.sleep(step.seconds)
+            answer = self._do(step)
+
+    def _listen(self, flow: Stream) -> Iterator[tuple[int, Judgement]]:
+        """Do what the conversation asks for, and yield what it passes on."""
+        answer: httpx.Response | httpx.TransportError | bytes | None = None
+        pieces: Iterator[bytes] = iter(())
+        with contextlib.ExitStack() as stack:
+            while True:
+                try:
+                    step = flow.send(answer)
+                except StopIteration:
+                    return
                 answer = None
-                continue
-            try:
-                answer = self._http.send(step)
-            except httpx.TransportError as error:
-                answer = error
+                if isinstance(step, Heard):
+                    yield step.index, step.judgement
+                elif isinstance(step, Hear):
+                    answer = self._hear(pieces)
+                else:
+                    answer = self._do(step)
+                    if isinstance(step, Listen) and isinstance(answer, httpx.Response):
+                        stack.close()  # the one before it
+                        stack.callback(answer.close)
+                        pieces = answer.iter_bytes()
+
+    def _do(self, step: httpx.Request | Pause | Listen) -> httpx.Response | httpx.TransportError | None:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        try:
+            if not isinstance(step, Listen):
+                return self._http.send(step)
+            answer = self._http.send(step.request, stream=True)
+            if not answer.is_success:
+                answer.read()
+            return answer
+        except httpx.TransportError as error:
+            return error
+
+    def _hear(self, pieces: Iterator[bytes]) -> bytes | httpx.TransportError:
+        try:
+            return next(pieces, b"")
+        except httpx.TransportError as error:
+            return error

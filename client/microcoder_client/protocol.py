@@ -1,8 +1,9 @@
 """The conversation with the service, without any I/O: `BaseClient` builds requests, reads answers, decides on retries.
 
 A conversation is a generator. It yields what it wants done, an `httpx.Request` to send or a `Pause` to sleep, and is
-given back the response, or the `httpx.TransportError` that came instead. `Client` drives one with blocking calls; an
-asynchronous client drives the same generators with `await`, and adds nothing else.
+given back the response, or the `httpx.TransportError` that came instead. `Client` drives one with blocking calls,
+`AsyncClient` drives the same with `await`, and neither adds anything else. A conversation that listens to events also
+yields `Listen` and `Hear`, and `Heard` for each judgement that it passes on.
 
 Every request may be repeated: the client chooses the evaluation's id, and a suite is named by its content.
 """
@@ -11,9 +12,9 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import httpx
 
@@ -27,11 +28,16 @@ from .exceptions import (
     RequestRefused,
     ServiceOverloaded,
 )
-from .judgements import Evaluation, Judgement, Problem, read_evaluation
+from .judgements import Evaluation, Judgement, Problem, read_evaluation, read_judgement
 from .retries import RETRIED_STATUSES, Backoff, read_retry_after
+from .server_events import EventReader
+from .steps import Flow, Hear, Heard, Listen, Pause, Posting, Progress, Stream
 
 LONGEST_WAIT = 30.0
 """Seconds that one request asks the service to hold it: below what proxies bear."""
+
+LONGEST_SILENCE = 45.0
+"""Seconds without a word after which a stream of events is taken for broken; the service says something every 10."""
 
 UNKNOWN_SUITE = ":unknown-suite"
 """How the `type` of the problem ends when a suite is to be uploaded."""
@@ -39,28 +45,6 @@ UNKNOWN_SUITE = ":unknown-suite"
 CANCELLED = Judgement("cancelled", None, detail="The evaluation was cancelled before this submission was judged.")
 
 _logger = logging.getLogger("microcoder_client")
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Sleep so many seconds, then go on."""
-
-    seconds: float
-
-
-Flow = Generator[httpx.Request | Pause, httpx.Response | httpx.TransportError | None, T]
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Posting:
-    """An evaluation as it will be posted, as often as needed: always the same id and the same body."""
-
-    id: str
-    body: bytes
-    suites: Mapping[str, Suite]
-    size: int
 
 
 class BaseClient:
@@ -100,6 +84,9 @@ class BaseClient:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._stored: set[str] = set()
 
+    def _until(self, deadline: float | None) -> float:
+        return time.monotonic() + (self._deadline if deadline is None else deadline)
+
     # Requests
 
     def _request(
@@ -111,11 +98,13 @@ class BaseClient:
         kind: str = "application/json",
         wait: float = 0.0,
         detail: str | None = None,
+        silence: float | None = None,
+        extra: Mapping[str, str] = MappingProxyType({}),
     ) -> httpx.Request:
-        headers = dict(self._headers)
+        headers = {**self._headers, **extra}
         if content is not None:
             headers["Content-Type"] = kind
-        timeout = httpx.Timeout(self._timeout + wait, connect=min(10.0, self._timeout))
+        timeout = httpx.Timeout(silence or self._timeout + wait, connect=min(10.0, self._timeout))
         return httpx.Request(
             method,
             self._url.join(path),
@@ -163,11 +152,11 @@ class BaseClient:
 
     # Conversations
 
-    def _exchange(self, request: httpx.Request, until: float) -> Flow[httpx.Response]:
+    def _exchange(self, request: httpx.Request, until: float, *, listen: bool = False) -> Flow[httpx.Response]:
         """Send until there is an answer that isn't "come back later"; give up at `until` or when patience ends."""
         failures, silent_since = 0, time.monotonic()
         while True:
-            answer = yield request
+            answer = yield Listen(request) if listen else request
             failures += 1
             now = time.monotonic()
             retry_after = None
@@ -263,15 +252,55 @@ class BaseClient:
         while not evaluation.finished:
             if progress is not None:
                 progress(evaluation.judged, posting.size)
-            if time.monotonic() >= until:
-                raise DeadlineExceeded(
-                    f"Evaluation {posting.id} wasn't done in time, and was cancelled. Give a longer deadline, or "
-                    "start more workers."
-                )
+            self._check_time(posting.id, until)
             evaluation = yield from self._fetches(posting.id, patient(), detail, until)
         if progress is not None:
             progress(evaluation.judged, posting.size)
         return _complete(evaluation, posting.size)
+
+    def _streams(self, posting: Posting, detail: str | None, until: float) -> Stream:
+        """Post, then pass on each judgement as it is made."""
+        yield from self._posts(posting, 0.0, "summary", until)
+        yield from self._listens(posting.id, detail, until)
+
+    def _listens(self, id: str, detail: str | None, until: float) -> Stream:
+        """Pass on each judgement. A connection that breaks is opened again, after the last event that was heard."""
+        last: str | None = None
+        silent_since, failures = time.monotonic(), 0
+        while True:
+            extra = given({"Accept": "text/event-stream", "Last-Event-ID": last})
+            silence = min(LONGEST_SILENCE, max(0.1, until - time.monotonic()))
+            path = f"v1/evaluations/{id}/events"
+            request = self._request("GET", path, detail=detail, silence=silence, extra=extra)
+            answer = yield from self._exchange(request, until, listen=True)
+            self._check(answer)
+            reader = EventReader()
+            while isinstance(data := (yield Hear()), bytes) and data:
+                silent_since, failures = time.monotonic(), 0
+                for event in reader.feed(data):
+                    last = event.id or last
+                    if event.name == "done":
+                        return
+                    yield self._read_event(event.data, answer)
+                self._check_time(id, until)
+            self._check_time(id, until)
+            if time.monotonic() - silent_since > self._patience:
+                raise self._gave_up(data if isinstance(data, httpx.TransportError) else None, None)
+            failures += 1
+            yield Pause(self._backoff.pause(failures))
+
+    def _read_event(self, data: str, answer: httpx.Response) -> Heard:
+        try:
+            body = json.loads(data)
+            return Heard(int(body["index"]), read_judgement(body["judgement"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._not_understood(answer) from error
+
+    def _check_time(self, id: str, until: float) -> None:
+        if time.monotonic() >= until:
+            raise DeadlineExceeded(
+                f"Evaluation {id} wasn't done in time. Give a longer deadline, or start more workers."
+            )
 
     # Answers
 
