@@ -6,7 +6,7 @@ the worker's, and the box's file system holds no file of ours that a program cou
 main     the loop: receive an order, fork, watch, prove the box empty, answer with facts
 confine  what is taken away from a child before it runs anything: uid, limits, system calls
 launch   how a program is started, and how it ends, inside the forked child
-assertion  the two-process form of assertion tests. The conversation: exchange, sharing (containers that both sides hold),
+assertion  the two-process form of assertion tests. The conversation: exchange, sharing (containers that both hold),
          references and kinds (what passes as data), specials (operations). The tester's side: tester, handles (what
          stands for the program's objects), names, collection, pytest_session, pytest_standin. The program's side:
          servant, foreign (what stands for the test's objects)

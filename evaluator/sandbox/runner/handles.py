@@ -22,6 +22,10 @@ from . import kinds, sharing, specials, values
 
 NUMBER = "_microcoder_number"
 MADE = "_microcoder_made"
+PREDICATES = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
+"""Methods of plain types that are given an expected value and answer yes or no."""
+KEEPING = frozenset({"__enter__", "__neg__", "__pos__", "__invert__"})
+"""Operations whose result the test made, if it made the object: it asked for no answer."""
 LOCAL = frozenset(
     {"__class__", "__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__", NUMBER, MADE}
 )
@@ -114,6 +118,9 @@ class Member:
         here = next(base for base in type(instance).__mro__ if vars(base).get(self.name) is self)
         if isinstance(instance, Handle) or getattr(type(instance), "_microcoder_is_tests", False):
             return tester.ask("inherited", here, self.name, instance)
+        base: Any = kinds.find_base(type(instance))
+        if base is not None and hasattr(base, self.name) and not is_made(instance):
+            return getattr(base, self.name).__get__(instance, owner)  # its data answers: `text.startswith("yes")`
         return tester.ask("attribute", instance, self.name)
 
 
@@ -141,7 +148,12 @@ class Handle(Remote):
     def __getattribute__(self, name: str) -> Any:
         if name in LOCAL:
             return object.__getattribute__(self, name)
-        return ClassHandle.tester.ask("attribute", self, name)
+        if name in PREDICATES and not is_made(self):
+            raise AttributeError(f"{name} of an object that the test didn't make would let the program decide")
+        result = ClassHandle.tester.ask("attribute", self, name)
+        if result is self:
+            set_made(self, False)
+        return result
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -207,8 +219,8 @@ def forward(name: str) -> Callable[..., Any]:
         if name == "__call__":
             return ClassHandle.tester.call(self, arguments, named)
         result = perform(method, self, name, *arguments)
-        if isinstance(result, Remote) and result is not self:
-            set_made(result, is_made(self))
+        if isinstance(result, Remote):
+            set_made(result, name in KEEPING and is_made(self))
         return result
 
     method.__name__ = name
