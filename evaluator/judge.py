@@ -95,10 +95,12 @@ class Judge:
             return self._finish(submission, suite, [], Verdict.NO_CODE, "The answer holds no complete program.")
         session = Session(self._pool, submission.program, submission.limits, series=self._series)
         try:
-            failure = session.load()
+            order = self._order(submission, suite)
+            calls = [build_call(suite.tests[index], submission.program) for index in order]
+            failure = session.load(calls)
             if failure is not None:
                 return self._finish(submission, suite, [], Verdict.COMPILE_ERROR, failure.message)
-            return self._run(session, submission, suite, cancelled, progress)
+            return self._run(session, submission, suite, order, calls, cancelled, progress)
         except SandboxError as error:
             judgement = self._finish(submission, suite, [], Verdict.INTERNAL_ERROR, str(error))
             return replace(judgement, reason=Reason.BOX_LOST)
@@ -110,13 +112,13 @@ class Judge:
         session: Session,
         submission: Submission,
         suite: Suite,
+        order: Sequence[int],
+        calls: list[Call],
         cancelled: Callable[[], bool],
         progress: Callable[[], None],
     ) -> Judgement:
         results = [TestResult(index, Verdict.SKIPPED) for index in range(len(suite.tests))]
         rules = self._rules(submission, suite, progress)
-        order = self._order(submission, suite)
-        calls = [build_call(suite.tests[index], session.program) for index in order]
         runs = session.run_all(calls, submission.fail_fast)
         stopped: Verdict | None = None
         try:

@@ -13,7 +13,7 @@ from collections.abc import Generator
 
 from evaluator.errors import BoxLost, SandboxError
 from evaluator.model import Limits, Program
-from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Run
+from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Run, Series
 from evaluator.sandbox.pool import Pool
 
 CANARY = Program("print(int(input()) + 1)")
@@ -25,6 +25,7 @@ class Session:
     def __init__(self, pool: Pool, program: Program, limits: Limits, *, series: bool = True) -> None:
         self._pool = pool
         self._series = series
+        self._opened: Series | None = None
         self._running: Generator[Run, None, None] | None = None
         self.program = program
         self._limits = limits
@@ -32,12 +33,12 @@ class Session:
         self._artifact: Artifact | None = None
         self.suspicion: str | None = None
 
-    def load(self) -> CompileFailure | None:
-        """Compile. A box that dies of it is replaced once; a second that dies proves nothing against us if a canary
-        lives."""
+    def load(self, calls: list[Call]) -> CompileFailure | None:
+        """Compile, for these calls. A box that dies of it is replaced once; a second that dies proves nothing against
+        us if a canary lives."""
         for attempt in range(2):
             try:
-                loaded = self._take().load(self.program, compile_limits(self._limits))
+                loaded = self._load(calls)
             except BoxLost:
                 self._drop()
                 if attempt == 1 and self._canary_lives():
@@ -50,6 +51,12 @@ class Session:
             self._move(self._pool.warm(loaded.heavy_imports))
             return None
         raise BoxLost("Two boxes were lost while the program was compiled, and so was a harmless one after them.")
+
+    def _load(self, calls: list[Call]) -> Artifact | CompileFailure:
+        if not (self._series and is_series(calls)) or self.program.files or self.program.language != "python":
+            return self._take().load(self.program, compile_limits(self._limits))
+        loaded, self._opened = self._take().open_series(self.program, calls[0].function, self._limits)
+        return loaded
 
     def run_all(self, calls: list[Call], stop_on_failure: bool) -> Generator[Run, None, None]:
         """The runs, in order. A lost box costs a repetition of the test that it was lost under."""
@@ -96,7 +103,10 @@ class Session:
     def _run_series(self, calls: list[Call]) -> Generator[Run, None, None]:
         assert self._artifact is not None
         try:
-            yield from self._take().run_series(self._artifact, calls, self._limits)
+            if self._opened is not None:
+                yield from self._opened.run_all(calls)
+            else:
+                yield from self._take().run_series(self._artifact, calls, self._limits)
         except BoxLost:
             self._drop()  # what is left to do needs a fresh box, and there it is told whose fault it is
 
@@ -144,6 +154,9 @@ class Session:
 
     def close(self) -> None:
         """Free the program and give the box back."""
+        if self._opened is not None:
+            with contextlib.suppress(BoxLost):
+                self._opened.close()
         if self._artifact is not None:
             self._artifact.close()
         box, self._box = self._box, None

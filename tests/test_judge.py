@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -224,9 +225,15 @@ class MortalBox(RunnerBox):
         self.die_of(artifact)
         return super().run_all(artifact, calls, limits, **options)
 
-    def run_series(self, artifact: Artifact, calls, limits: Limits):
-        self.die_of(artifact)
-        return super().run_series(artifact, calls, limits)
+    def open_series(self, program: Program, function, limits: Limits):
+        dies = self.hopeless or (MARK in program.source and "compile" not in program.source)
+        runner = self.find_runner() if dies else 0
+        opened = super().open_series(program, function, limits)
+        if dies:
+            os.kill(runner, signal.SIGKILL)
+            while Path(f"/proc/{runner}/fd").exists() and any(Path(f"/proc/{runner}/fd").iterdir()):
+                time.sleep(0.01)  # until it has no file left, its end is under way
+        return opened
 
     def die_of(self, artifact: Artifact) -> None:
         """Be killed, if this program does that."""

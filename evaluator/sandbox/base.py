@@ -4,7 +4,7 @@ A box holds no opinion. It runs a program on an input under limits and says what
 only place that turns a Run into a Verdict. Every backend passes `tests/test_box_contract.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -95,6 +95,16 @@ class CompileFailure:
     message: str
 
 
+class Series(Protocol):
+    """Tests under way in one child."""
+
+    def run_all(self, calls: Iterable[Call]) -> Generator[Run, None, None]:
+        """As `Box.run_series`."""
+
+    def close(self) -> None:
+        """End it. Harmless when called twice."""
+
+
 class Box(Protocol):
     """One locked room with a warm runner in it. Not for use by two threads at once.
 
@@ -127,10 +137,18 @@ class Box(Protocol):
         Closing the iterator early cancels what waits or runs; the box stays usable.
         """
 
-    def run_series(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+    def run_series(self, artifact: Artifact, calls: Sequence[Call], limits: Limits) -> Generator[Run, None, None]:
         """Run calls in one child, one after another. Ends early, without a word, where one can't be run this way.
 
         To be closed as soon as a run isn't accepted: it is then to be repeated by `run`.
+        """
+
+    def open_series(
+        self, program: Program, function: str | None, limits: Limits
+    ) -> tuple[Artifact | CompileFailure, Series | None]:
+        """`load`, and a series in the child that compiled, where the program leaves no trace.
+
+        The box is the series' own until that is closed.
         """
 
     def reset(self) -> bool:

@@ -11,15 +11,16 @@ import random
 import select
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluator.errors import BoxLost, SandboxUnavailable
-from evaluator.model import Limits, Prelude, Program, Runtime
+from evaluator.model import Limits, Program, Runtime
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Limit, Run
-from evaluator.sandbox.dialogue import Dialogue
+from evaluator.sandbox.commands import bundle_files, deadline_of, encode_source, mode_of, spell_limits, wants_prelude
+from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
 from evaluator.sandbox.runner.wire import COMPILED, HARMLESS, NUMPY
 
@@ -32,7 +33,6 @@ MODULES = (
 """The runner's modules, in the order of their imports."""
 
 STARTUP_SECONDS = 60.0
-GRACE_SECONDS = 20.0
 MAX_AGE = 20_000
 """Tests after which a box is replaced, whatever its health."""
 MAX_STDERR = 64 * 1024
@@ -90,6 +90,7 @@ class RunnerBox:
         self._age = 0
         self._healthy = True
         self._closed = False
+        self._reply: dict[str, Any] = {}
         connection.settimeout(STARTUP_SECONDS)
         facts = self._greet()
         self.runtime = Runtime(sandbox=sandbox, python=facts["python"], numpy=facts["numpy"], image=image)
@@ -119,24 +120,29 @@ class RunnerBox:
     ) -> LoadedProgram | CompileFailure:
         """Compile in the box; the code comes back in a memfd that no one reads here."""
         if launcher is Launcher.COMMAND:
-            return LoadedProgram(seal_input(_text(program.source)), launcher, program)
+            return LoadedProgram(seal_input(encode_source(program.source)), launcher, program)
         bundle = program.language != "python" or bool(program.files)
-        source = seal_input(_bundle(program) if bundle else _text(program.source))
+        source = seal_input(bundle_files(program) if bundle else encode_source(program.source))
         artifact = os.memfd_create("artifact", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         messages = os.memfd_create("messages", os.MFD_CLOEXEC)
         try:
-            order = {"op": "load", "limits": _limits(limits), "language": program.language, "bundle": bundle}
+            order = {"op": "load", "limits": spell_limits(limits), "language": program.language, "bundle": bundle}
             self._send(order, [source, artifact, messages])
-            reply = self._receive(_deadline(limits))
-            flags = -1 if reply["limit"] is not None or reply["exit"] is None else reply["exit"] - COMPILED
-            if 0 <= flags <= HARMLESS + NUMPY:
-                seal(artifact)
-                return LoadedProgram(reopen(artifact), launcher, program, flags)
-            text = read_output(messages, MAX_STDERR).decode("utf-8", "replace")
-            return CompileFailure(text or _describe_end(reply))
+            return self._read_compiled(program, artifact, messages, self._receive(deadline_of(limits)))
         finally:
             for descriptor in (source, artifact, messages):
                 os.close(descriptor)
+
+    def _read_compiled(
+        self, program: Program, artifact: int, messages: int, reply: dict[str, Any]
+    ) -> LoadedProgram | CompileFailure:
+        """What a child that compiled left behind."""
+        flags = -1 if reply["limit"] is not None or reply["exit"] is None else reply["exit"] - COMPILED
+        if 0 <= flags <= HARMLESS + NUMPY:
+            seal(artifact)
+            return LoadedProgram(reopen(artifact), Launcher.COMPILED, program, flags)
+        text = read_output(messages, MAX_STDERR).decode("utf-8", "replace")
+        return CompileFailure(text or _describe_end(reply))
 
     def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:
         """One run."""
@@ -167,38 +173,67 @@ class RunnerBox:
         finally:
             self._cancel(pending)
 
-    def run_series(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
+    def run_series(self, artifact: Artifact, calls: Sequence[Call], limits: Limits) -> Generator[Run, None, None]:
         """Tests in one child, while all goes well."""
         assert isinstance(artifact, LoadedProgram)
+        code = reopen(artifact.descriptor)
+        try:
+            series = self._begin_series("series", artifact.program, calls[0].function, limits, [code])
+        finally:
+            os.close(code)
+        yield from series.run_all(calls)
+
+    def open_series(
+        self, program: Program, function: str | None, limits: Limits
+    ) -> tuple[LoadedProgram | CompileFailure, Series | None]:
+        """Compile a program and, if it leaves no trace, go on in the same child: a fork less."""
+        source = seal_input(encode_source(program.source))
+        artifact = os.memfd_create("artifact", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        messages = os.memfd_create("messages", os.MFD_CLOEXEC)
+        try:
+            series = self._begin_series("opening", program, function, limits, [source, artifact, messages])
+            start = series.receive_start(COMPILE_LIMITS.wall)
+            if start is not None:
+                seal(artifact)  # before anything of the program runs: it runs when its first test comes
+                return LoadedProgram(reopen(artifact), Launcher.COMPILED, program, start[0] - COMPILED), series
+            series.close()
+            return self._read_compiled(program, artifact, messages, self._reply), None
+        finally:
+            for descriptor in (source, artifact, messages):
+                os.close(descriptor)
+
+    def _begin_series(
+        self, mode: str, program: Program, function: str | None, limits: Limits, descriptors: list[int]
+    ) -> Series:
+        # Each test's own limits are held by the series, which has less patience than any; memory is watched as ever.
+        ample = {**spell_limits(limits), "cpu": 3600.0, "wall": 3600.0}
+        if mode == "opening":
+            ample |= {name: max(ample[name], value) for name, value in spell_limits(COMPILE_LIMITS).items()}
+        order: dict[str, Any] = {"op": "run", "mode": mode, "limits": ample, "entry_point": function}
+        order["prelude"] = wants_prelude(program, function is not None)
         ours, theirs = socket.socketpair()
-        calls = list(calls)
-        program = artifact.program
-        function = calls[0].function
-        # Each test's own limits are held by the dialogue, which has less patience than any; memory is watched as ever.
-        order: dict[str, Any] = {
-            "op": "run",
-            "mode": "series",
-            "limits": {**_limits(limits), "cpu": 3600.0, "wall": 3600.0},
-        }
-        order |= {"prelude": _wants_prelude(program, function is not None), "entry_point": function}
-        with ours:
-            code = reopen(artifact.descriptor)
-            try:
-                self._send(order, [code, theirs.fileno()])
-            finally:
-                os.close(code)
-                theirs.close()
-            dialogue = Dialogue(ours, limits)
-            try:
-                yield from dialogue.run_all(calls)
-            finally:
-                if not dialogue.ended_well:
-                    self._send({"op": "cancel"}, [])
-                ours.close()
-                self._receive(_deadline(limits))
+        try:
+            self._send(order, [*descriptors, theirs.fileno()])
+        except BoxLost:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+
+        def finish(kill: bool) -> None:
+            if kill:
+                self._send({"op": "cancel"}, [])
+            self._reply = self._receive(deadline_of(limits))
+
+        return Series(ours, limits, finish)
 
     def _start(self, artifact: LoadedProgram, call: Call, limits: Limits, after_success: bool) -> Pending:
-        order = {"op": "run", "limits": _limits(limits), "after_success": after_success, **_mode(artifact, call)}
+        order = {
+            "op": "run",
+            "limits": spell_limits(limits),
+            "after_success": after_success,
+            **mode_of(artifact.program, artifact.launcher, call),
+        }
         code = reopen(artifact.descriptor)
         stdin = seal_input(call.input)
         stdout = os.memfd_create("stdout", os.MFD_CLOEXEC)
@@ -222,7 +257,7 @@ class RunnerBox:
 
     def _collect(self, pending: Pending) -> Run:
         try:
-            reply = self._receive(2 * _deadline(pending.limits))
+            reply = self._receive(2 * deadline_of(pending.limits))
             limit = pending.limits.output_bytes
             stdout = read_output(pending.stdout, limit)
             truncated = max(os.fstat(output).st_size for output in (pending.stdout, pending.stderr)) > limit
@@ -250,7 +285,7 @@ class RunnerBox:
             if pending and self._healthy:
                 self._send({"op": "cancel"}, [])
                 for waiting in pending:
-                    self._receive(_deadline(waiting.limits))
+                    self._receive(deadline_of(waiting.limits))
         except BoxLost:
             pass  # `reset` answers False now; the caller's own error, if there is one, matters more
         finally:
@@ -305,48 +340,6 @@ class RunnerBox:
         with contextlib.suppress(OSError):
             self._connection.close()
         self._destroy()
-
-
-def _limits(limits: Limits) -> dict[str, float]:
-    return {
-        "cpu": limits.cpu_seconds,
-        "wall": limits.wall,
-        "memory": limits.memory_bytes,
-        "output": limits.output_bytes,
-        "processes": limits.processes,
-    }
-
-
-def _deadline(limits: Limits) -> float:
-    """When to give a box up: well after the runner's own hard end (`watch.PATIENCE` times the wall limit)."""
-    return 5 * limits.wall + GRACE_SECONDS
-
-
-def _mode(artifact: LoadedProgram, call: Call) -> dict[str, Any]:
-    program = artifact.program
-    functional = call.function is not None and call.test_code is None
-    prelude = _wants_prelude(program, functional)
-    if artifact.launcher is Launcher.COMMAND:
-        command = ["python3", "-s", "-P", "-B", "program.py"]
-        return {"mode": "command", "file": "program.py", "command": command}
-    mode = Kind.ASSERTION if call.test_code is not None else ("function" if functional else "script")
-    order = {"mode": str(mode), "prelude": prelude, "entry_point": call.function}
-    if call.arguments is None:
-        return order
-    return {**order, "mode": "tool", "language": program.language, "arguments": call.arguments, "report": call.report}
-
-
-def _wants_prelude(program: Program, functional: bool) -> bool:
-    return program.prelude is Prelude.CONTEST or (program.prelude is Prelude.AUTO and functional)
-
-
-def _text(source: str) -> bytes:
-    return source.encode("utf-8", "surrogatepass")
-
-
-def _bundle(program: Program) -> bytes:
-    """A program of several files, or in a language that wants files, in one piece."""
-    return json.dumps({"main": program.name, "files": {**dict(program.files), program.name: program.source}}).encode()
 
 
 def _describe_end(reply: dict[str, Any]) -> str:

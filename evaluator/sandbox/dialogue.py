@@ -6,7 +6,7 @@ Whatever goes wrong here is no verdict: the series ends early, and the tests tha
 import select
 import socket
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 from evaluator.model import Limits
 from evaluator.sandbox.base import Call, Run
@@ -19,40 +19,57 @@ MAX_INPUT = 1 << 18
 MAX_REPLY = 1 << 20
 
 
-class Dialogue:
-    """One series. `connection` leads to the child."""
+class Series:
+    """One series, from the opening of the child to its end. `connection` leads to the child.
 
-    def __init__(self, connection: socket.socket, limits: Limits) -> None:
+    `finish` ends the child's order: it is told whether the child has to be killed for that.
+    """
+
+    def __init__(self, connection: socket.socket, limits: Limits, finish: Callable[[bool], None]) -> None:
         self._connection = connection
         self._connection.setblocking(False)
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
         self._patience = min(PATIENCE, limits.cpu_seconds)
         self._limits = limits
-        self.ended_well = False
-        """The child waits for the next test, or for the end: it needn't be killed."""
+        self._finish = finish
+        self._is_waiting = False
+        self._is_open = True
+
+    def receive_start(self, patience: float) -> bytes | None:
+        """The byte that a child says when it has come so far. None: it ended, or says nothing."""
+        return self._receive(len(READY), time.monotonic() + patience)
 
     def run_all(self, calls: Iterable[Call]) -> Generator[Run, None, None]:
         """A run for each call, until one can't be run this way. The next is under way while the last is looked at."""
-        self.ended_well = self._receive(len(READY), time.monotonic() + START_PATIENCE) == READY
-        waiting = iter(calls)
-        sent = self._send_next(waiting)
-        while sent:
-            self.ended_well = False
-            run = self._receive_run(time.monotonic())
-            if run is None:
-                return
-            self.ended_well = True
-            sent = self._send_next(waiting) if run.exit_code == 0 else False
-            self.ended_well = not sent
-            yield run
+        try:
+            self._is_waiting = self.receive_start(START_PATIENCE) == READY
+            waiting = iter(calls)
+            sent = self._send_next(waiting)
+            while sent:
+                run = self._receive_run(time.monotonic())
+                if run is None:
+                    return
+                self._is_waiting = True
+                sent = self._send_next(waiting) if run.exit_code == 0 else False
+                yield run
+        finally:
+            self.close()
 
-    def _send_next(self, calls: Iterable[Call]) -> bool:
-        call = next(iter(calls), None)
-        if not self.ended_well or call is None or len(call.input) > MAX_INPUT:
+    def close(self) -> None:
+        """Hang up: a child that waits ends by itself, another is killed. Harmless when called twice."""
+        if self._is_open:
+            self._is_open = False
+            self._connection.close()
+            self._finish(not self._is_waiting)
+
+    def _send_next(self, calls: Iterator[Call]) -> bool:
+        call = next(calls, None)
+        if not self._is_waiting or call is None or len(call.input) > MAX_INPUT:
             return False
         try:
             message = LENGTH.pack(len(call.input)) + call.input
+            self._is_waiting = False
             return self._connection.send(message) == len(message)
         except OSError:
             return False

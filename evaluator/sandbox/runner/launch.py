@@ -120,16 +120,20 @@ def compile_program(source: int, artifact: int, messages: int, bundle: bool) -> 
     if bundle:
         files = json.loads(text)["files"]
         text = files.pop(json.loads(text)["main"]).encode("utf-8", "surrogatepass")
+    _exit(compile_source(text, files, artifact, messages)[1])
+
+
+def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: int) -> tuple[types.CodeType, int]:
+    """The code, and the exit status that tells what is known of it. Ends the process where it can't be compiled."""
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
         write_all(artifact, marshal.dumps((code, text, files)))
-        flags = COMPILED + (HARMLESS if not files and harmless.is_harmless(code) else 0)
-        flags += NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
         _exit(1)
-    _exit(flags)
+    status = COMPILED + (HARMLESS if not files and harmless.is_harmless(code) else 0)
+    return code, status + (NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0)
 
 
 def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes]:

@@ -9,6 +9,7 @@ they are read in the forked child only, so that no later test can find an earlie
     run    {mode, limits, prelude, entry_point, command, after_success}
                                       artifact, stdin, stdout, stderr [, value | test, report | file…, report]
                                       artifact, conversation (a series)
+                                      source, artifact, messages, conversation (a series from its source)
     cancel                            ends the run that is going on and all that wait; unanswered itself
 """
 
@@ -120,6 +121,8 @@ class Runner:
         """Fork what the order needs and watch it. In the child, return its work; in the runner, answer."""
         written = slice(1, 3) if self.order["op"] == "load" else slice(2, 4)
         outputs = [*self.descriptors[written], *self.descriptors[4:][-1:]]  # the last is a result, where there is one
+        if self.order.get("mode") in ("series", "opening"):
+            outputs = []  # the worker holds its streams
         observer = watch.Watch(self.slot, self.orders, self.limits, outputs, SCRATCH)
         children: list[int] = []
         plan = self.plan()
@@ -171,6 +174,7 @@ class Runner:
             "script": self.script,
             "function": self.function,
             "series": self.series,
+            "opening": self.opening,
             "command": self.command,
             "tool": self.tool,
         }
@@ -250,6 +254,14 @@ class Runner:
         null = os.open("/dev/null", os.O_RDWR)
         artifact, conversation = self.enter(null, null, null, (artifact, conversation))
         return lambda: series.serve(artifact, self.order["prelude"], self.order["entry_point"], conversation)
+
+    def opening(self) -> Work:
+        source, artifact, messages, conversation = self.descriptors
+        null = os.open("/dev/null", os.O_RDWR)
+        kept = self.enter(null, null, null, (source, artifact, messages, conversation))
+        source, artifact, messages, conversation = kept
+        order = self.order["prelude"], self.order["entry_point"]
+        return lambda: series.compile_and_serve(source, artifact, messages, *order, conversation)
 
     def tool(self) -> Work:
         artifact, stdin, stdout, stderr, *files, report = self.descriptors

@@ -19,7 +19,7 @@ import types
 from typing import Any, NoReturn
 
 from . import calls, harmless, launch
-from .wire import LENGTH, READY, REPLY
+from .wire import HARMLESS, LENGTH, NUMPY, READY, REPLY
 
 ODD = -1
 """The exit status of a test that changed something which outlasts it."""
@@ -29,8 +29,29 @@ _usage = resource.getrusage
 
 
 def serve(artifact: int, prelude: bool, path: str | None, conversation: int) -> NoReturn:
-    """Body of the child: run what comes, until the worker hangs up."""
-    series = Series(artifact, prelude, path)
+    """Body of the child of a program that was compiled before."""
+    code, source, _ = marshal.loads(launch.read_all(artifact))
+    os.close(artifact)
+    go_on(code, source, prelude, path, conversation)
+
+
+def compile_and_serve(
+    source: int, artifact: int, messages: int, prelude: bool, path: str | None, conversation: int
+) -> NoReturn:
+    """Compile, and go on where that is possible here; else end as the compiling child does."""
+    text = launch.read_all(source)
+    code, status = launch.compile_source(text, {}, artifact, messages)
+    if not status & HARMLESS or (status & NUMPY and "numpy" not in sys.modules):
+        launch._exit(status)
+    os.close(artifact)
+    os.close(messages)
+    launch.write_all(conversation, bytes([status]))
+    go_on(code, text, prelude, path, conversation)
+
+
+def go_on(code: types.CodeType, source: bytes, prelude: bool, path: str | None, conversation: int) -> NoReturn:
+    """Run what comes, until the worker hangs up."""
+    series = Series(code, source, prelude, path)
     launch.write_all(conversation, READY)
     while (data := receive(conversation)) is not None:
         launch.write_all(conversation, series.run(data))
@@ -61,9 +82,8 @@ def peak() -> int:
 class Series:
     """One program, run again and again."""
 
-    def __init__(self, artifact: int, prelude: bool, path: str | None) -> None:
-        self.code, self.source, _ = marshal.loads(launch.read_all(artifact))
-        os.close(artifact)
+    def __init__(self, code: types.CodeType, source: bytes, prelude: bool, path: str | None) -> None:
+        self.code, self.source = code, source
         self.name = "__main__" if path is None else "program"
         self.path = path
         imported = harmless.imports_of(self.code)
