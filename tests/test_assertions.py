@@ -61,7 +61,7 @@ def test_nothing_is_gained_by(pool: Pool, attack: dict[str, str]):
 
 
 def test_a_forged_answer_is_an_answer_and_no_more(pool: Pool):
-    """The program decides what its function returns, by whatever means; and so the attacks above do reach the tester."""
+    """The program decides what its function returns, by whatever means. So the attacks above do reach the tester."""
     program = FORGE + """def f(x): say(b'["value",%d,[],false,""]' % x)"""
     assert judge(pool, program, "assert f(1) == 1").verdict is Verdict.ACCEPTED
     assert judge(pool, program, "assert f(1) == 2").verdict is Verdict.WRONG_ANSWER
