@@ -66,12 +66,16 @@ class Library:
                 self.close()
                 raise CannotRun(said)
 
-    def judge(self, batch: Batch, *, series: bool = True) -> Judged:
-        """Judge it. Suites are read, once by each worker, while the clock runs."""
-        return self.run(batch, series=series)[0]
+    def judge(self, batch: Batch) -> Judged:
+        """Judge it as users do."""
+        return self.run(batch)[0]
+
+    def judge_in_forks(self, batch: Batch) -> Judged:
+        """Judge it with a child for each test."""
+        return self.run(batch, series=False)[0]
 
     def run(self, batch: Batch, *, series: bool = True) -> tuple[Judged, list[Answer]]:
-        """Judge it, and say of each program how many tests ran."""
+        """Judge it, and say of each program how many tests ran. The clock counts that each worker reads its suites."""
         self._run += 1
         suites = {id(entry.problem): write_suite(entry.problem.tests, entry.problem.checker) for entry in batch.entries}
         start = time.perf_counter()
@@ -100,21 +104,6 @@ class Library:
             if worker.is_alive():
                 worker.kill()
         self._tasks.close()
-
-
-class LibrarySide:
-    """The library in one of its two modes. The workers belong to the library."""
-
-    def __init__(self, library: Library, *, series: bool) -> None:
-        self._library = library
-        self._series = series
-
-    def judge(self, batch: Batch) -> Judged:
-        """Judge a batch in this mode."""
-        return self._library.judge(batch, series=self._series)
-
-    def close(self) -> None:
-        """Nothing: the library is closed by whoever opened it."""
 
 
 def work(tasks: Any, answers: "SimpleQueue[Answer | str | None]", sandbox: str) -> None:

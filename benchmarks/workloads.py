@@ -1,4 +1,4 @@
-"""What `compare` lets evaluators judge: a reward batch as a step of GRPO makes it, and small workloads of one kind each.
+"""What `compare` lets evaluators judge: a reward batch as a step of GRPO makes it, and small workloads of one kind.
 
 **The reward batch**: 64 problems with 8 programs each, 512 in all. Problems and programs are real: LiveCodeBench
 generations of four models (`lcb_model_generations.jsonl` of the labelled sets), with all the tests that are known, a
@@ -6,9 +6,9 @@ limit of 6 s, and an end at the first failure. A seed decides everything that is
 
 - *Shares.* As many accepted, wrong, crashing and looping programs as the 3 502 generations have, rounded to whole
   programs by the largest remainder: of 512, 241 accepted, 227 wrong, 36 that crash and 8 that loop.
-- *Groups.* A problem that is drawn has three or four generations, a group has eight programs. So a group takes its programs with
-  repetition, and a repeated one gets a comment with its number as its last line: it does what the first does, and its
-  text is its own, so that nothing that looks for equal texts is helped.
+- *Groups.* A problem that is drawn has three or four generations, a group has eight programs. So a group takes its
+  programs with repetition, and a repeated one gets a comment with its number as its last line: it does what the first
+  does, and its text is its own, so that nothing that looks for equal texts is helped.
 - *Duplicates.* Of the generations, 1.1 % are word for word another one of their problem, although from another model.
   So many of the repetitions stay without the comment. Samples of one model repeat each other more often: this errs on
   the side against whoever judges duplicates once.

@@ -2,10 +2,10 @@
 
 Each program is compiled first, outside of the measurement. Then its tests, up to the last that counts, run one after
 another in one child, forked from this interpreter, which has imported what the evaluator's runner has, numpy, and all
-names of the contest prelude: no import is counted that a warm evaluator saves, and no fork but one. Where a program ends
-the child, its other tests get a new one. The figure is the child's processor time as `wait4` reports it, user and
-system, less what a child with an empty program needs (measured after each tenth program, so on the same machine in the
-same minute). Output goes to /dev/null, and is compared with nothing. A program over its limit is killed there.
+names of the contest prelude: no import is counted that a warm evaluator saves, and no fork but one. Where a program
+ends the child, its other tests get a new one. The figure is the child's processor time as `wait4` reports it, user and
+system, less what a child with an empty program needs (measured after each tenth program, so in the same minute).
+Output goes to /dev/null, and is compared with nothing. A program over its limit is killed there.
 
 It is meant to be low: one that isolates each test from the others, as ours does where a program isn't harmless, has to
 pay for that above the floor.
@@ -27,9 +27,9 @@ from types import CodeType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-import numpy  # noqa: E402, F401
+import numpy  # noqa: F401
 
-from evaluator.sandbox.runner import launch  # noqa: E402
+from evaluator.sandbox.runner import launch
 
 EMPTY = compile("", "<empty>", "exec")
 EVERY = 10
@@ -66,9 +66,7 @@ def measure(source: str, entry_point: str | None, prelude: bool, inputs: list[st
     return {"seconds": spent, "children": children}
 
 
-def run(
-    code: CodeType, inputs: list[str], entry_point: str | None, prelude: bool, seconds: float
-) -> tuple[float, int]:
+def run(code: CodeType, inputs: list[str], entry_point: str | None, prelude: bool, seconds: float) -> tuple[float, int]:
     """Processor seconds of a child, and how many of the tests it began."""
     PLACE[:8] = bytes(8)
     given = [write_input(text) for text in inputs]
@@ -119,4 +117,4 @@ def execute(code: CodeType, stdin: int, entry_point: str | None, prelude: bool, 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,8 +3,8 @@
 Restated are, of https://github.com/bytedance/SandboxFusion at its documented defaults without isolation: `POST
 /run_code` with `code`, `language`, `stdin` and `run_timeout`, answered with `status` and `run_result` (`status`,
 `execution_time`, `return_code`, `stdout`, `stderr`); FastAPI under uvicorn in one process; a folder and a file made for
-each request; an interpreter started through a shell by asyncio, in a session of its own, and its group killed when it is
-over the limit. Left out is what makes the original slower still: its logging, psutil's walks over processes, conda's
+each request; an interpreter started through a shell by asyncio, in a session of its own, and its group killed when it
+is over the limit. Left out is what makes the original slower still: its logging, psutil's walks over processes, conda's
 activation, and the overlay, cgroup and network namespace of its isolation. So it is a lower bound of its cost.
 
     python request_server.py SOCKET

@@ -131,7 +131,8 @@ class RequestPerTest:
             CannotRun: it doesn't answer.
         """
         self._stack = ExitStack()
-        self._url, self._socket = (url.rstrip("/"), None) if url else ("http://server", self._start())
+        self._url = url.rstrip("/") if url else "http://server"
+        self._socket = None if url else self._start()
         self._clients = clients
         try:
             asyncio.run(self._greet())
@@ -219,7 +220,7 @@ class Floor:
         if lost := [answer["says"] for answer in answers if "seconds" not in answer]:
             raise CannotRun(f"The floor can't be measured: its process {lost[0]}.")
         empty = statistics.fmean(seconds for answer in answers for seconds in answer["empty"])
-        spent = sum(answer["seconds"] - empty * answer["children"] for answer in answers)
+        spent: float = sum(answer["seconds"] - empty * answer["children"] for answer in answers)
         return spent / len(self._processes)
 
     def close(self) -> None:
@@ -237,13 +238,3 @@ def _describe(entry: Entry, count: int) -> dict[str, Any]:
         "inputs": [test.input for test in problem.tests[:count]],
         "seconds": problem.limits.cpu_seconds,
     }
-
-
-def record_rounds(values: Iterable[float]) -> dict[str, Any]:
-    """Median, spread and all values, as the JSON has them."""
-    figures = [round(value, 5) for value in values]
-    return {
-        "median": statistics.median(figures), "lowest": min(figures), "highest": max(figures), "rounds": figures,
-    }  # fmt: skip
-
-

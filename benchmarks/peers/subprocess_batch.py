@@ -1,8 +1,8 @@
 """A fresh interpreter for each test: what most home-made graders do. Started by `sides`, in a room of its own.
 
 As many threads as processors take programs from a list; each writes the program to a file, and for each test, up to the
-first that fails, starts `python -I FILE` with the input on stdin, under the time limit (on the wall, as `subprocess` has
-it). One request a line on standard input, one answer a line on standard output, both JSON.
+first that fails, starts `python -I FILE` with the input on stdin, under the time limit (on the wall, as `subprocess`
+has it). One request a line on standard input, one answer a line on standard output, both JSON.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from benchmarks.peers.driver import is_right  # noqa: E402
+from benchmarks.peers.driver import is_right
 
 
 def main() -> None:
@@ -52,4 +52,4 @@ def judge_one(source: str, entry_point: str | None, tests: list[list[str]], seco
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
