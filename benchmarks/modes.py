@@ -15,7 +15,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
@@ -27,12 +27,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks.agreement import judge_in_order, positive_integer, survey
+from benchmarks.counting import Counter, CountingBackend
 from benchmarks.labelled import BadInput, Labelled, Problem, read_problems
 from benchmarks.library import count_processors
 from evaluator.errors import EvaluatorError, InvalidSubmission, SandboxUnavailable
 from evaluator.judge import Judge
-from evaluator.model import Judgement, Limits, Program, Runtime, Submission, Suite, Verdict
-from evaluator.sandbox.base import Artifact, Backend, Box, Call, CompileFailure, Launcher, Run
+from evaluator.model import Judgement, Program, Submission, Suite, Verdict
 from evaluator.sandbox.pool import Pool, load_backend
 from evaluator.suites import read_suite, write_suite
 
@@ -82,82 +82,6 @@ class Tally:
         """As `--json` writes it."""
         share = round(self.in_series / self.tests, 4) if self.tests else None
         return asdict(self) | {"seconds": round(self.seconds, 1), "share_in_series": share}
-
-
-# Boxes that count
-
-
-class CountingBox:
-    """A box that counts what it runs in series."""
-
-    def __init__(self, box: Box, counter: "Counter") -> None:
-        self._box = box
-        self._counter = counter
-
-    @property
-    def runtime(self) -> Runtime:
-        """As the box has it."""
-        return self._box.runtime
-
-    def run_series(self, artifact: Artifact, calls: Iterable[Call], limits: Limits) -> Iterator[Run]:
-        """As the box does it."""
-        runs = self._box.run_series(artifact, calls, limits)
-        try:
-            for run in runs:
-                self._counter.runs += 1
-                yield run
-        finally:
-            close = getattr(runs, "close", None)
-            if close is not None:
-                close()
-
-    def preload(self, modules: Iterable[str]) -> None:
-        """As the box does it."""
-        self._box.preload(modules)
-
-    def load(
-        self, program: Program, limits: Limits, launcher: Launcher = Launcher.COMPILED
-    ) -> Artifact | CompileFailure:
-        """As the box does it."""
-        return self._box.load(program, limits, launcher)
-
-    def run(self, artifact: Artifact, call: Call, limits: Limits) -> Run:
-        """As the box does it."""
-        return self._box.run(artifact, call, limits)
-
-    def run_all(
-        self, artifact: Artifact, calls: Iterable[Call], limits: Limits, *, stop_on_failure: bool = False
-    ) -> Iterator[Run]:
-        """As the box does it."""
-        return self._box.run_all(artifact, calls, limits, stop_on_failure=stop_on_failure)
-
-    def reset(self) -> bool:
-        """As the box does it."""
-        return self._box.reset()
-
-    def close(self) -> None:
-        """As the box does it."""
-        self._box.close()
-
-
-@dataclass
-class Counter:
-    """Runs in series, of one thread's boxes."""
-
-    runs: int = 0
-
-
-@dataclass
-class CountingBackend:
-    """Starts boxes that count."""
-
-    backend: Backend
-    counter: Counter
-    name: str = "counting"
-
-    def start(self) -> Box:
-        """A fresh box."""
-        return CountingBox(self.backend.start(), self.counter)
 
 
 # Judging in both modes
