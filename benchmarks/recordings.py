@@ -15,7 +15,7 @@ from evaluator.errors import InvalidSubmission, SandboxError
 from evaluator.extraction import extract_code
 from evaluator.judge import Rules, build_call, judge_run
 from evaluator.model import Limits, Policy, Program, TestCase, TestKind, Verdict
-from evaluator.sandbox.base import Run
+from evaluator.sandbox.base import Call, Run
 from evaluator.sandbox.pool import Pool
 from evaluator.sandbox.runner.values import decode_result
 from evaluator.session import Session
@@ -74,13 +74,14 @@ def judge_program(pool: Pool, program: Program, problem: Problem, graders: list[
     """Run a program on the tests until the last grader has rejected it."""
     verdicts: Verdicts = {}
     rules = Rules(problem.limits, Policy())
-    session = Session(pool, program, problem.limits)
+    calls = [build_call(test, program) for test in problem.tests]
+    session = Session(pool, program, problem.limits, series=False)
     try:
-        failure = session.load()
+        failure = session.load(calls)
         if failure is not None:
             return _all(graders, Verdict.COMPILE_ERROR, failure.message)
         left = list(graders)
-        for index, test, run in record(session, problem):
+        for index, test, run in record(session, problem, calls):
             ended = judge_run(index, replace(test, expected=None), run, rules)
             if ended.verdict is not Verdict.ACCEPTED:
                 return verdicts | _all(left, ended.verdict, f"test {index}: {ended.detail}")
@@ -100,9 +101,9 @@ def judge_program(pool: Pool, program: Program, problem: Problem, graders: list[
         session.close()
 
 
-def record(session: Session, problem: Problem) -> Iterator[tuple[int, TestCase, Run]]:
+def record(session: Session, problem: Problem, calls: list[Call]) -> Iterator[tuple[int, TestCase, Run]]:
     """The tests and what the program did on each, until a run ended badly."""
-    runs = session.run_all([build_call(test, session.program) for test in problem.tests], True)
+    runs = session.run_all(calls, True)
     try:
         for index, (test, run) in enumerate(zip(problem.tests, runs, strict=False)):
             yield index, test, run

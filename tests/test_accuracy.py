@@ -11,14 +11,14 @@ import pytest
 
 from benchmarks import accuracy, tables
 from benchmarks.accuracy import EVALUATORS, main
-from benchmarks.graders import GRADERS, judge0_text, prime_code_text, prime_code_value, sandbox_fusion_text
+from benchmarks.graders import GRADERS, Grader, judge0_text, prime_code_text, prime_code_value, sandbox_fusion_text
 from benchmarks.labelled import Labelled, Problem
 from benchmarks.livecodebench_grader import EnvironmentFailed, LiveCodeBench, Process
 from benchmarks.rates import Counts, total, wilson_interval
 from benchmarks.recordings import Comparisons
 from benchmarks.referees import BoxPools, Outcome
 from evaluator.errors import SandboxUnavailable
-from evaluator.model import Limits, TestCase, TestKind
+from evaluator.model import Limits, Policy, TestCase, TestKind
 from tests.requirements_helper import require
 
 COMPARED = ("microcoder_no_checkers", "microcoder_exact", "prime_code", "sandbox_fusion", "judge0")
@@ -232,6 +232,18 @@ def test_a_grader_that_has_rejected_stays_so_and_the_others_go_on(pools):
     assert found["microcoder_exact"] == ("wrong_answer", "test 0")
     assert found["judge0"] == ("wrong_answer", "test 2")
     assert found["sandbox_fusion"][0] == "accepted"
+
+
+def test_our_profiles_take_the_answer_of_a_call_as_the_judge_does(pools):
+    tests = (TestCase(TestKind.FUNCTIONAL, "[2, 1]", "[1, 2]"),)
+    code = "def order(items):\n    items.sort()\n"
+    problem = Problem("p", tests, (Labelled("p#0", "accepted", code),), entry_point="order")
+    graders = (Grader("ours", Policy()), Grader("theirs", None, prime_code_text, prime_code_value))
+    judged = Comparisons(graders, pools).judge(problem)
+    assert {name: outcomes[0].verdict for name, outcomes in judged.items()} == {
+        "ours": "accepted",
+        "theirs": "wrong_answer",
+    }
 
 
 def test_large_outputs_are_compared_whole(pools):
