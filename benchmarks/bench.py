@@ -22,6 +22,8 @@ class Size:
     """How much is measured."""
 
     rounds: int = 5
+    loop_rounds: int = 5
+    """Of the reward batch with looping programs: half a minute each."""
     groups: int = 64
     """Of the reward batch, with 8 programs each."""
     programs: int = 256
@@ -34,9 +36,14 @@ class Size:
     copies: int = 16
     """Of each small workload."""
     scales: tuple[int, ...] = (1, 2, 4)
+    peers: bool = True
+    """The slow ones on the reward batch too."""
 
 
-QUICK = Size(2, 4, 48, 60, 30, 60, 1_000, 2, (1, 2))
+QUICK = Size(
+    rounds=2, loop_rounds=1, groups=4, programs=48, fork_tests=60, requests=30, slow=60, queued=500, copies=2,
+    scales=(1, 2), peers=False,
+)  # fmt: skip
 """Small enough for a minute and a half. Everything is real, the figures are rough."""
 
 

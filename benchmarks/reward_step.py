@@ -33,18 +33,19 @@ def measure_reward_batch(bench: Bench) -> Figures:
     }  # fmt: skip
     others: dict[str, Judging] = {"library_forks": library.judge_in_forks}
     peers: dict[str, Callable[[int], Side]] = {"subprocess": Subprocesses, "prime_code": PrimeCode}
-    for name, open_peer in peers.items():
+    for name, open_peer in peers.items() if bench.size.peers else ():
         if (side := bench.try_to_open(f"reward_batch.{name}", partial(open_peer, bench.processors))) is not None:
             others[name] = side.judge
     _warm(main | {"library_forks": others["library_forks"]}, short, bench)
-    figures["without_loops"] = _measure(bench, short, main | others, floor, figures["verdicts"])
-    figures["with_loops"] = _measure(bench, whole, main, floor, figures["verdicts"])
+    rounds, loop_rounds = bench.size.rounds, bench.size.loop_rounds
+    figures["without_loops"] = _measure(bench, short, main | others, floor, rounds, figures["verdicts"])
+    figures["with_loops"] = _measure(bench, whole, main, floor, loop_rounds, figures["verdicts"])
     return figures | _claim(figures)
 
 
 def _choose_processes(bench: Bench, batch: Batch) -> tuple[int, Figures]:
     """With how many processes LiveCodeBench's evaluator is fastest here."""
-    counts = PROCESS_COUNTS if bench.size.rounds > 2 else (bench.processors,)
+    counts = PROCESS_COUNTS if bench.size.peers else (bench.processors,)
     sides = {str(count): bench.livecodebench(count) for count in counts}
     turns = {name: salted(side.judge, batch) for name, side in sides.items()}
     judged = bench.take_turns("LiveCodeBench's processes", turns, 1 if len(turns) == 1 else 2)
@@ -61,7 +62,9 @@ def _warm(sides: dict[str, Judging], batch: Batch, bench: Bench) -> None:
     bench.library().judge(salt(batch, 0))
 
 
-def _measure(bench: Bench, batch: Batch, sides: dict[str, Judging], floor: Floor, verdicts: Figures) -> Figures:
+def _measure(
+    bench: Bench, batch: Batch, sides: dict[str, Judging], floor: Floor, rounds: int, verdicts: Figures
+) -> Figures:
     """Walls of all sides and the floor, in turns; and what the sides said, by label."""
     _, answers = bench.library().run(salt(batch, 0))
     tests = [answer.tests for answer in answers]
@@ -69,7 +72,7 @@ def _measure(bench: Bench, batch: Batch, sides: dict[str, Judging], floor: Floor
         name: salted(judge, batch) for name, judge in sides.items()
     }
     contenders["floor"] = lambda n: floor.measure(batch, tests)
-    found = bench.take_turns(batch.name, contenders)
+    found = bench.take_turns(batch.name, contenders, rounds)
     floors = [value for value in found.pop("floor") if isinstance(value, float)]
     walls = {name: [value.seconds for value in values if isinstance(value, Judged)] for name, values in found.items()}
     verdicts[batch.name] = {

@@ -23,10 +23,10 @@ from benchmarks.referees import given
 from benchmarks.workloads import Batch, Entry
 from evaluator.model import Limits, Policy
 from evaluator.suites import write_suite
-from service.settings import Settings
 
 START_PATIENCE = 90.0
 END_PATIENCE = 60.0
+CACHE_OFF = {"MICROCODER_RESULT_CACHE_BYTES": "0"}
 
 
 class Service:
@@ -41,7 +41,7 @@ class Service:
         self._stack = ExitStack()
         log = os.memfd_create("log")  # not a pipe, which would be full some time
         self._stack.callback(os.close, log)
-        environment = {name: value for name, value in os.environ.items() if "REDIS_URL" not in name} | settings_off()
+        environment = {name: value for name, value in os.environ.items() if "REDIS_URL" not in name} | CACHE_OFF
         if redis_url is not None:
             environment["REDIS_URL"] = redis_url
         command = [sys.executable, "-m", "service.cli", "serve", "--port", "0", "--workers", str(workers)]
@@ -112,8 +112,3 @@ class Service:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-
-
-def settings_off() -> dict[str, str]:
-    """The environment that switches the result cache off."""
-    return {f"MICROCODER_{name.upper()}": "0" for name in Settings.model_fields if name.startswith("result_cache")}
