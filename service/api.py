@@ -1,18 +1,21 @@
 """The routes of `/v1`: bind, convert, call, convert. What they promise is in `schemas.py`, errors in `problems.py`."""
 
 import asyncio
+import contextlib
 import hashlib
+import json
 import uuid
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import redis
-from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import ValidationError
 
 from evaluator.errors import InvalidSuite
 from evaluator.suites import read_suite
-from service.evaluations import Conflict, Evaluations, QueueFull, UnknownSuites
+from service.evaluations import Conflict, End, Evaluations, Event, QueueFull, UnknownSuites
 from service.intake import Intake, Refused, prepare
 from service.problems import Problem, from_validation, invalid, unavailable
 from service.schemas import (
@@ -63,6 +66,7 @@ def make_router(settings: Settings, evaluations: Evaluations) -> APIRouter:
     """The routes, bound to one service."""
     router = APIRouter()
     _add_evaluations(router, settings, evaluations)
+    _add_events(router, settings, evaluations)
     _add_suites(router, settings, evaluations)
     _add_state(router, evaluations)
     return router
@@ -111,6 +115,43 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         return await _answer(evaluations, settings, id, 0, detail, 200)
 
 
+def _add_events(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
+    @router.get(
+        "/v1/evaluations/{id}/events",
+        summary="Hear of each judgement as it is made",
+        response_class=Response,
+        responses=_refusals(401, 404, 422, 503)
+        | {200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": _EVENTS}}}},
+    )
+    async def get_events(
+        id: str, detail: Listed = "failures", last: Annotated[int, Header(alias="Last-Event-ID", ge=0)] = 0
+    ) -> Response:
+        """An event `judgement` for each submission in the order of their ends, then one `done`.
+
+        Those already made come first. Who was cut off sends the last id it has seen as `Last-Event-ID` and goes on
+        there, at any process of the service. While nothing happens, a comment comes every ten seconds.
+        """
+        if not await evaluations.watch(id):
+            raise _unknown_evaluation(settings)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_tell(evaluations, id, last, detail), 200, headers, "text/event-stream")
+
+
+async def _tell(evaluations: Evaluations, id: str, after: int, detail: Detail) -> AsyncIterator[str]:
+    """The events as text. When Redis goes away the stream ends before its time, and the client comes back."""
+    with contextlib.suppress(redis.RedisError):
+        async for event in evaluations.follow(id, after, detail):
+            match event:
+                case Event(number, index, judgement):
+                    data = f'{{"index": {index}, "judgement": {judgement}}}'
+                    yield f"id: {number}\nevent: judgement\ndata: {data}\n\n"
+                case End(state, total):
+                    data = json.dumps({"id": id, "state": state, "total": total})
+                    yield f"event: done\ndata: {data}\n\n"
+                case None:
+                    yield ": nothing new\n\n"
+
+
 def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
     uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
@@ -134,6 +175,21 @@ def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations)
             except SuiteStoreFull:
                 raise _suites_full() from None
             return _suite(id, tests, len(data), 201)
+
+    @router.get(
+        "/v1/suites/{id}",
+        summary="Fetch a suite",
+        response_class=Response,
+        responses=_refusals(401, 404, 422, 503)
+        | {200: {"description": "Its bytes.", "content": {"application/jsonl": {"schema": _SUITE_BYTES}}}},
+    )
+    async def get_suite(id: SuiteId) -> Response:
+        """The suite's bytes as they were uploaded."""
+        stored = await evaluations.suites.describe(id)
+        if stored is None:
+            raise _unknown_suites([id])
+        headers = {"Content-Length": str(stored.size), "ETag": f'"{id}"'}
+        return StreamingResponse(evaluations.suites.chunks(id), 200, headers, "application/jsonl")
 
     @router.head("/v1/suites/{id}", summary="Ask whether a suite is stored", responses=_refusals(401, 404, 503))
     async def head_suite(id: SuiteId) -> Response:
@@ -163,23 +219,37 @@ def _add_state(router: APIRouter, evaluations: Evaluations) -> None:
         """Needs no key. 503 when Redis is away; `degraded` when no worker is alive."""
         try:
             async with asyncio.timeout(2):
-                waiting, submissions, turns, workers = await evaluations.depth()
+                depth = await evaluations.depth()
         except (redis.RedisError, TimeoutError):
             down = {"status": "down", "detail": "Redis doesn't answer: start it, or mend REDIS_URL.", "redis": "down"}
-            return JSONResponse(down | {"workers": 0, "queue": None}, 503, {"Retry-After": str(RETRY_AFTER)})
-        detail = "All is well." if workers else "No worker is alive: start one with `microcoder worker`."
+            nothing = {"workers": 0, "queue": None, "cache": None}
+            return JSONResponse(down | nothing, 503, {"Retry-After": str(RETRY_AFTER)})
+        detail = "All is well." if depth.workers else "No worker is alive: start one with `microcoder worker`."
+        looked_up = depth.hits + depth.misses
         return JSONResponse(
             {
-                "status": "ok" if workers else "degraded",
+                "status": "ok" if depth.workers else "degraded",
                 "detail": detail,
                 "redis": "up",
-                "workers": workers,
-                "queue": {"evaluations": waiting, "submissions": submissions, "turns": turns},
+                "workers": depth.workers,
+                "queue": {
+                    "evaluations": depth.evaluations,
+                    "submissions": depth.submissions,
+                    "turns": depth.turns,
+                },
+                "cache": {
+                    "results": depth.cached_results,
+                    "bytes": depth.cached_bytes,
+                    "hits": depth.hits,
+                    "misses": depth.misses,
+                    "hit_rate": depth.hits / looked_up if looked_up else None,
+                },
             }
         )
 
 
 _HEALTH_DOWN: dict[int | str, dict[str, Any]] = {503: {"model": HealthOut, "description": "Redis is away."}}
+_EVENTS = {"type": "string", "example": 'id: 1\nevent: judgement\ndata: {"index": 0, "judgement": {…}}\n\n'}
 _SUITE_BYTES = {"type": "string", "example": '{"kind": "stdin", "input": "2 3\\n", "expected": "5\\n"}\n'}
 
 

@@ -140,8 +140,8 @@ def _read_item(number: int, line: bytes, defaults: Defaults, settings: Settings)
         raise BadLine(_complaint(number, *error.errors[0])) from None
     except InvalidSubmission as error:
         raise BadLine(_complaint(number, "", str(error))) from None
-    [suite] = intake.suites.values()
-    return Item(number, record.get("id"), expected, wire, intake.submissions[0], suite.data)
+    [suite], [submission] = intake.suites.values(), intake.submissions.values()
+    return Item(number, record.get("id"), expected, wire, submission, suite.data)
 
 
 def _refuse_constant(word: str) -> NoReturn:

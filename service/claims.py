@@ -1,17 +1,21 @@
-"""The record of an evaluation as a worker sees it: claim a submission, keep it, store its judgement, give it back.
+"""The record of an evaluation as a worker sees it: claim submissions, keep them, store judgements, give back.
 
-A claim is a lease. A worker that dies stops renewing it, and `recover`, which every worker calls now and then, puts the
-submission back at the front of its evaluation. Turns that got lost (their worker died with them in hand, or RQ forgot
+A claim is a lease. Several are made at once where they are short, so that a round trip to Redis is paid once for all. A
+worker that dies stops renewing them, and `recover`, which every worker calls now and then, puts the submissions back at
+the front of their evaluation. Turns that got lost (their worker died with them in hand, or RQ forgot
 them) are noticed in the same way and replaced. Nothing here depends on RQ's own records.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from evaluator.model import Reason, Submission, Verdict
 from service.encoding import CANCELLED, load_submission, unjudged
-from service.records import CLAIM, GIVE_BACK, HEARTBEAT, NEXT_TURN, RECOVER, RENEW, STORE, TOP_UP, Keys
+from service.fingerprints import FINGERPRINT_BYTES
+from service.living import HEARTBEAT
+from service.records import CLAIM, GIVE_BACK, NEXT_TURN, RECOVER, RENEW, STORE, TOP_UP, Keys
 from service.settings import Settings
 from service.suite_store import read_stored
 from service.turns import TurnQueue, new_turns
@@ -39,13 +43,39 @@ class Claim:
     owner: str
     submission: Submission
     attempt: int
+    mark: bytes = b""
+    """The submission's fingerprint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim and its judgement, ready to be stored."""
+
+    claim: Claim
+    short: str
+    tests: bytes
+    lasting: bool = False
+    """Whether the same submission would be judged alike again: it goes into the cache."""
+    note: str = ""
+    """What the log says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What came of one look for work: all of one evaluation."""
+
+    evaluation: str
+    claims: tuple[Claim, ...] = ()
+    hits: int = 0
+    """Submissions that the cache of results has answered on the way."""
 
 
 class Claims:
     """What a worker asks of Redis. `redis` is a blocking client; threads may share it."""
 
-    def __init__(self, redis: Any, settings: Settings) -> None:
-        """Use `redis`."""
+    def __init__(self, redis: Any, settings: Settings, place: bytes = b"") -> None:
+        """Use `redis`. `place` is the fingerprint of where this worker judges; without it no result is cached."""
+        self._place = place if settings.result_cache_bytes else b""
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.queue)
@@ -59,28 +89,55 @@ class Claims:
         self._top_up = redis.register_script(TOP_UP)
         self._heartbeat = redis.register_script(HEARTBEAT)
 
-    def claim(self, evaluation: str, owner: str) -> Claim | None:
-        """The next submission that waits; None where there is none. `owner`, `worker:turn:number`, is used once."""
-        found = self._run(self._claim, evaluation, owner, self._settings.lease_seconds)
-        if not found:
-            return None
-        index, blob, attempt = found
-        return Claim(evaluation, int(index), owner, load_submission(blob), int(attempt))
+    def claim(self, evaluation: str, owner: str, most: int = 1, *, overtake: bool = False) -> Claimed:
+        """Submissions that wait, at most so many. `owner`, `worker:turn:number`, is used once.
 
-    def renew(self, claim: Claim) -> Hold:
-        """Keep a claim."""
-        lease = self._settings.lease_seconds
-        return Hold(int(self._run(self._renew, claim.evaluation, claim.index, claim.owner, lease)))
+        Args:
+            evaluation: whose; empty for none in particular.
+            overtake: an evaluation that is hardly begun, the newest, goes before.
+        """
+        settings = self._settings
+        times = (settings.result_ttl_seconds, settings.result_cache_ttl_seconds)
+        chosen, hits, *found = self._run(
+            self._claim, evaluation, owner, settings.lease_seconds, most, int(overtake), self._place, *times
+        )
+        id = chosen.decode()
+        claims = [
+            Claim(
+                id,
+                int(index),
+                owner,
+                load_submission(blob[FINGERPRINT_BYTES:]),
+                int(attempt),
+                blob[:FINGERPRINT_BYTES],
+            )
+            for index, blob, attempt in zip(found[::3], found[1::3], found[2::3], strict=True)
+        ]
+        return Claimed(id, tuple(claims), int(hits))
 
-    def store(self, claim: Claim, short: str, tests: bytes) -> bool:
-        """Write a judgement. False: another was first, and stays."""
-        ttl = self._settings.result_ttl_seconds
-        return bool(self._run(self._store, claim.evaluation, claim.index, short, tests, ttl))
+    def renew(self, claims: Sequence[Claim]) -> list[Hold]:
+        """Keep claims that were made at once."""
+        first = claims[0]
+        indexes = [claim.index for claim in claims]
+        holds = self._run(self._renew, first.evaluation, first.owner, self._settings.lease_seconds, *indexes)
+        return [Hold(int(hold)) for hold in holds]
 
-    def give_back(self, claim: Claim, *, tried: bool = False) -> None:
-        """Let another judge it. `tried` counts this as one of the attempts that a submission has."""
+    def store(self, judged: Sequence[Judged]) -> list[bool]:
+        """Write judgements of claims that were made at once. False: another was first, and stays."""
+        settings = self._settings
+        arguments: list[Any] = []
+        for item in judged:
+            name = self._place + item.claim.mark if item.lasting and self._place else b""
+            arguments += [item.claim.index, item.short, item.tests, name]
+        bounds = (settings.result_ttl_seconds, settings.result_cache_bytes, settings.result_cache_ttl_seconds)
+        written = self._run(self._store, judged[0].claim.evaluation, *bounds, *arguments)
+        return [bool(first) for first in written] or [False] * len(judged)
+
+    def give_back(self, claims: Sequence[Claim], *, tried: bool = False) -> None:
+        """Let another judge what was claimed at once. `tried` counts this as one of the attempts that each has."""
         forgiven, ttl = 0 if tried else 1, self._settings.result_ttl_seconds
-        self._run(self._give_back, claim.evaluation, claim.index, claim.owner, forgiven, CANCELLED, ttl)
+        first, indexes = claims[0], [claim.index for claim in claims]
+        self._run(self._give_back, first.evaluation, first.owner, forgiven, CANCELLED, ttl, *indexes)
 
     def end_turn(self, evaluation: str, turn: str) -> None:
         """Put the evaluation back at the queue's tail while anything of it waits."""

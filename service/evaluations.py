@@ -10,6 +10,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import redis
@@ -18,15 +19,20 @@ import redis.asyncio.retry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from service.encoding import CANCELLED, dump_submission, show
+from service.encoding import CANCELLED, dump_order, dump_submission, load_order, show
 from service.intake import InlineSuite, Intake
-from service.records import ACCEPT, CANCEL, LIVING, Keys
+from service.living import LIVING
+from service.records import ACCEPT, CANCEL, WATCH, Keys
 from service.settings import Settings
 from service.suite_store import SuiteStore, pack
 from service.turns import TurnQueue, new_turns
 
 LOOK_AGAIN = 10.0
 """Seconds after which a waiter reads the record even when nobody woke it."""
+WATCH_SECONDS = 60.0
+"""How long workers ring for each judgement after the last listener was there."""
+EVENTS_AT_ONCE = 100
+"""Judgements that a listener reads at a time."""
 
 
 class Conflict(Exception):
@@ -51,6 +57,37 @@ class QueueFull(Exception):
         self.unfinished = unfinished
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The `number`-th judgement that an evaluation got: that of submission `index`, as JSON."""
+
+    number: int
+    index: int
+    judgement: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """There is nothing more to come."""
+
+    state: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What waits, who works, and what the cache of results holds and has done."""
+
+    evaluations: int
+    submissions: int
+    turns: int
+    workers: int
+    cached_results: int
+    cached_bytes: int
+    hits: int
+    misses: int
+
+
 class Evaluations:
     """All that the API asks of Redis."""
 
@@ -65,6 +102,7 @@ class Evaluations:
         self._turns = TurnQueue(self._blocking, settings.queue, settings.failure_ttl_seconds)
         self._accept = self._redis.register_script(ACCEPT)
         self._cancel = self._redis.register_script(CANCEL)
+        self._watch = self._redis.register_script(WATCH)
         self._living = self._redis.register_script(LIVING)
         self.suites = SuiteStore(self._redis, self._keys, settings.suite_budget_bytes)
         self._bells: dict[str, set[asyncio.Event]] = {}
@@ -96,9 +134,12 @@ class Evaluations:
         """
         turns = new_turns(max(1, min(await self.count_workers(), len(intake.submissions))))
         suites = intake.suite_ids
-        blobs = await asyncio.to_thread(lambda: [dump_submission(item) for item in intake.submissions])
+        blobs = await asyncio.to_thread(
+            lambda: [mark + dump_submission(item) for mark, item in intake.submissions.items()]
+        )
         counts = [self._settings.queue_bound, len(turns), len(suites)]
-        arguments = [self._keys.prefix, id, intake.digest, *counts, *turns, *suites, *blobs]
+        order = dump_order(intake.order)
+        arguments = [self._keys.prefix, id, intake.digest, order, *counts, *turns, *suites, *blobs]
         for _ in range(3):
             outcome, *rest = await self._accept(args=arguments)
             if outcome != b"missing":
@@ -126,23 +167,21 @@ class Evaluations:
         """The evaluation's JSON, and whether it is final. None: there is no such evaluation."""
         keys = self._keys
         async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.hmget(keys.evaluation(id), "total", "done", "state", "cancelled")
+            pipeline.hmget(keys.evaluation(id), "total", "order", "state", "cancelled")
             pipeline.hgetall(keys.evaluation(id, "r"))
-            pipeline.hlen(keys.evaluation(id, "c"))
+            pipeline.hkeys(keys.evaluation(id, "c"))
             if detail == "full":
                 pipeline.hgetall(keys.evaluation(id, "f"))
-            (total, done, state, cancelled), judged, running, *rest = await pipeline.execute()
+            (total, order, state, cancelled), judged, claimed, *rest = await pipeline.execute()
         if total is None:
             return None
+        places = load_order(order, int(total))
         name = "cancelled" if cancelled else state.decode()
-        counts = {
-            "total": int(total),
-            "done": int(done),
-            "running": running,
-            "pending": int(total) - int(done) - running,
-        }
+        done = sum(place in judged for place in places)
+        running = len(claimed) if not order else sum(map(places.count, claimed))
+        counts = {"total": len(places), "done": done, "running": running, "pending": len(places) - done - running}
         head = json.dumps({"id": id, "state": name, "counts": counts})
-        body = await asyncio.to_thread(_judgements, int(total), judged, rest[0] if rest else {}, detail)
+        body = await asyncio.to_thread(_judgements, places, judged, rest[0] if rest else {}, detail)
         return f'{head[:-1]}, "judgements": [{body}]}}', name in ("done", "cancelled")
 
     async def wait(self, id: str, seconds: float) -> None:
@@ -157,6 +196,56 @@ class Evaluations:
                     await asyncio.wait_for(bell.wait(), left)
                 bell.clear()
 
+    async def watch(self, id: str) -> bool:
+        """Let each judgement be told of for a while. False: there is no such evaluation."""
+        return bool(await self._watch(args=[self._keys.prefix, id, WATCH_SECONDS]))
+
+    async def follow(self, id: str, after: int, detail: str) -> AsyncIterator[Event | End | None]:
+        """The judgements as they are made, but for the first `after`, then the end. None: nothing new for a while.
+
+        Numbers follow the order of the ends, which is written down; so who comes back, here or elsewhere, goes on where
+        it was. An evaluation that goes away ends the iteration without an `End`.
+        """
+        keys, read, number = self._keys, 0, 0
+        with self._bell(id) as bell:
+            while await self.watch(id):
+                bell.clear()
+                async with self._redis.pipeline(transaction=True) as pipeline:
+                    pipeline.hmget(keys.evaluation(id), "total", "order", "state", "cancelled")
+                    pipeline.lrange(keys.evaluation(id, "o"), read, read + EVENTS_AT_ONCE - 1)
+                    (total, order, state, cancelled), fresh = await pipeline.execute()
+                if total is None:
+                    return
+                places = load_order(order, int(total))
+                read += len(fresh)
+                async for event in self._events(id, _unseen(places, fresh, number, after), detail):
+                    yield event
+                number += sum(map(places.count, fresh)) if order else len(fresh)
+                if not fresh and state == b"done":
+                    yield End("cancelled" if cancelled else "done", len(places))
+                    return
+                if not fresh:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(bell.wait(), LOOK_AGAIN)
+                    if not bell.is_set():
+                        yield None
+
+    async def _events(self, id: str, unseen: list[tuple[int, int, bytes]], detail: str) -> AsyncIterator[Event]:
+        if not unseen:
+            return
+        wanted = list(dict.fromkeys(place for _, _, place in unseen))
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            pipeline.hmget(self._keys.evaluation(id, "r"), wanted)
+            if detail == "full":
+                pipeline.hmget(self._keys.evaluation(id, "f"), wanted)
+            short, *tests = await pipeline.execute()
+        judged = dict(zip(wanted, short, strict=True))
+        listed = dict(zip(wanted, tests[0], strict=True)) if tests else {}
+        for number, index, place in unseen:
+            if (text := judged[place]) is None:  # it has expired just now
+                return
+            yield Event(number, index, show(text, listed.get(place), detail))
+
     async def cancel(self, id: str) -> bool:
         """Drop what waits, and let the workers stop what runs. False: there is no such evaluation."""
         ttl = self._settings.result_ttl_seconds
@@ -170,15 +259,19 @@ class Evaluations:
         """What each living worker says of itself."""
         return [json.loads(told) for told in await self._living(args=[self._keys.prefix])]
 
-    async def depth(self) -> tuple[int, int, int, int]:
-        """Evaluations and submissions that aren't done, turns that are queued, workers that are alive."""
+    async def depth(self) -> Depth:
+        """How much there is of what."""
+        keys = self._keys
         async with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.scard(self._keys.of("live"))
             pipeline.get(self._keys.of("unfinished"))
             pipeline.llen(self._turns.key)
             await self._living(args=[self._keys.prefix], client=pipeline)
-            evaluations, submissions, turns, workers = await pipeline.execute()
-        return evaluations, int(submissions or 0), turns, len(workers)
+            pipeline.zcard(keys.of("kept"))
+            pipeline.mget(keys.of("kept:bytes"), keys.of("kept:hits"), keys.of("kept:misses"))
+            evaluations, submissions, turns, workers, results, counters = await pipeline.execute()
+        size, hits, misses = (int(value or 0) for value in counters)
+        return Depth(evaluations, int(submissions or 0), turns, len(workers), results, size, hits, misses)
 
     async def _is_final(self, id: str) -> bool:
         state, cancelled = await self._redis.hmget(self._keys.evaluation(id), "state", "cancelled")
@@ -221,13 +314,20 @@ def _strike(bells: set[asyncio.Event]) -> None:
         bell.set()
 
 
-def _judgements(total: int, judged: dict[bytes, bytes], tests: dict[bytes, bytes], detail: str) -> str:
-    shown = []
-    for number in range(total):
-        index = str(number).encode()
-        short = judged.get(index)
-        shown.append("null" if short is None else show(short, tests.get(index), detail))
-    return ", ".join(shown)
+def _unseen(places: list[bytes], fresh: list[bytes], number: int, after: int) -> list[tuple[int, int, bytes]]:
+    """Number, index and place of each judgement among the fresh ones that comes after the first `after`."""
+    if not fresh:
+        return []
+    indexes: dict[bytes, list[int]] = {}
+    for index, place in enumerate(places):
+        indexes.setdefault(place, []).append(index)
+    every = [(index, place) for place in fresh for index in indexes[place]]
+    return [(at, index, place) for at, (index, place) in enumerate(every, start=number + 1) if at > after]
+
+
+def _judgements(places: list[bytes], judged: dict[bytes, bytes], tests: dict[bytes, bytes], detail: str) -> str:
+    shown = {place: show(short, tests.get(place), detail) for place, short in judged.items()}
+    return ", ".join(shown.get(place, "null") for place in places)
 
 
 def _connect(settings: Settings, connections: int, retries: int) -> Any:

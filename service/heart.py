@@ -1,7 +1,7 @@
 """The heartbeat of a worker: a thread that says "I live" while the judge makes progress, and falls silent when not.
 
-It renews the lease of the submission in hand, keeps RQ's records of the turn fresh, and watches the time since the
-judge last finished a test. When that is longer than any test may take, the worker hangs: it is logged and ended at
+It renews the lease of what is in hand, keeps RQ's records of the turn fresh, and watches the time since the judge last
+finished a test. When that is longer than any test may take, the worker hangs: it is logged and ended at
 once, the boxes go with it, and another worker takes the submission over when the lease runs out.
 """
 
@@ -17,12 +17,15 @@ from typing import Any
 import redis
 
 from evaluator.model import Runtime
-from service.claims import Claim, Claims, Hold
+from service.claims import Claims
 from service.encoding import plain
+from service.hand import Hand
 from service.settings import Settings
 
 HUNG = 70
 """Exit status of a worker that ended itself because the judge hung."""
+TICK = 0.1
+"""Seconds between two looks at what is in hand, which cost Redis nothing."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,29 +47,28 @@ class Heart(threading.Thread):
             {"name": name, "host": socket.gethostname(), "pid": os.getpid(), "runtime": plain(runtime)}
         )
         self._turn = ("", "")
-        self._claim: Claim | None = None
-        self._hold = Hold.KEPT
-        self._progress = time.monotonic()
-        self._looked = 0.0
         self._stopped = threading.Event()
+        self.hand = Hand(claims)
 
     def run(self) -> None:
         """Beat until stopped."""
         pause = min(2.0, self._settings.lease_seconds / 4)
+        due = 0.0
         while not self._hangs():
             try:
-                self.beat()
+                self.hand.share()
+                if time.monotonic() >= due:
+                    due = time.monotonic() + pause
+                    self.beat()
             except redis.RedisError as error:
                 logger.warning("event=heartbeat_failed worker=%s error=%s", self.worker, type(error).__name__)
-            if self._stopped.wait(pause):
+            if self._stopped.wait(TICK):
                 return
 
     def beat(self) -> None:
         """Tell Redis of this worker and what it has in hand, now."""
         self._claims.heartbeat(self.worker, self._told, *self._turn)
-        claim = self._claim
-        if claim is not None:
-            self._note(claim, self._claims.renew(claim))
+        self.hand.renew()
         if (beat := self.beat_for_rq) is not None:
             beat()
 
@@ -83,38 +85,12 @@ class Heart(threading.Thread):
         """This turn is in hand from now on; empty strings for none."""
         self._turn = (evaluation, turn)
 
-    def take(self, claim: Claim | None) -> None:
-        """This submission is in hand from now on."""
-        self.progress()
-        self._looked = time.monotonic()
-        self._hold = Hold.KEPT
-        self._claim = claim
-
-    def progress(self) -> None:
-        """The judge has finished a test."""
-        self._progress = time.monotonic()
-
-    def look(self, pause: float = 0.1) -> Hold:
-        """What has become of the submission in hand. Asks Redis, but not more often than every `pause` seconds."""
-        claim, now = self._claim, time.monotonic()
-        if claim is not None and self._hold is Hold.KEPT and now - self._looked >= pause:
-            self._looked = now
-            try:
-                self._note(claim, self._claims.renew(claim))
-            except redis.RedisError:
-                logger.warning("event=renewal_failed evaluation=%s index=%d", claim.evaluation, claim.index)
-        return self._hold
-
-    def _note(self, claim: Claim, hold: Hold) -> None:
-        if claim is self._claim:  # the other thread may have gone on to the next one meanwhile
-            self._hold = hold
-
     def _hangs(self) -> bool:
-        claim = self._claim
-        if claim is None:
+        found = self.hand.silence()
+        if found is None:
             return False
+        claim, silent = found
         allowed = 2 * claim.submission.limits.wall + self._settings.stall_grace_seconds
-        silent = time.monotonic() - self._progress
         if silent <= allowed:
             return False
         logger.critical(

@@ -5,20 +5,20 @@ whether the tests of an inline suite can be read, and whether an answer holds a 
 """
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from evaluator.checkers import read_checker
 from evaluator.errors import InvalidSubmission
 from evaluator.extraction import extract_code
-from evaluator.model import Limits, Policy, Prelude, Program, RewardScheme, Submission, TestCase
+from evaluator.model import Limits, Policy, Prelude, Program, RewardScheme, Submission, TestCase, TestOrder
 from evaluator.suites import suite_id, write_suite
-from service.encoding import plain
+from service.fingerprints import fingerprint
 from service.schemas import EvaluationIn, LimitsIn, PolicyIn, SubmissionIn, SuiteIn
 from service.settings import Settings
 
 Errors = list[tuple[str, str]]
+DEFAULT_LIMITS, DEFAULT_POLICY = Limits(), Policy()
 
 
 class Refused(Exception):
@@ -41,16 +41,29 @@ class InlineSuite:
 
 @dataclass(frozen=True)
 class Intake:
-    """A request that can be accepted. `digest` is equal for requests that ask for the same."""
+    """A request that can be accepted. What it asks for twice is judged once.
 
-    submissions: list[Submission]
+    `submissions` has each only once, with its fingerprint; `order` says for each submission of the request which of
+    them it is. `digest` is equal for requests that ask for the same.
+    """
+
+    submissions: dict[bytes, Submission]
+    order: list[int]
     suites: dict[str, InlineSuite]
     digest: str
+
+    @classmethod
+    def of(cls, submissions: list[Submission], suites: dict[str, InlineSuite]) -> "Intake":
+        """What is to be judged for these submissions."""
+        marks = [fingerprint(submission) for submission in submissions]
+        unique = dict(zip(marks, submissions, strict=True))
+        places = {mark: place for place, mark in enumerate(unique)}
+        return cls(unique, [places[mark] for mark in marks], suites, hashlib.sha256(b"".join(marks)).hexdigest())
 
     @property
     def suite_ids(self) -> list[str]:
         """Every suite that is needed, once."""
-        return list(dict.fromkeys(submission.suite_id for submission in self.submissions))
+        return list(dict.fromkeys(submission.suite_id for submission in self.submissions.values()))
 
 
 def prepare(request: EvaluationIn, settings: Settings) -> Intake:
@@ -71,7 +84,9 @@ class _Reader:
         self._errors: Errors = []
         self._suites: dict[str, InlineSuite] = {}
         self._ids: dict[int, str] = {}
+        self._contents: dict[tuple[Any, ...], str] = {}
         self._policies: dict[int, Policy] = {}
+        self._known_limits: dict[int, Limits] = {}
 
     def read(self) -> Intake:
         request, settings = self._request, self._settings
@@ -86,9 +101,7 @@ class _Reader:
         submissions = [self._submission(name, item) for name, item in items]
         if self._errors:
             raise Refused(self._errors)
-        canonical = json.dumps([plain(item) for item in submissions], sort_keys=True)
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        return Intake(submissions, self._suites, digest)
+        return Intake.of(submissions, self._suites)
 
     def _submission(self, name: str, item: SubmissionIn) -> Submission:
         shared = self._request
@@ -103,10 +116,11 @@ class _Reader:
         return Submission(
             program=self._program(name, item),
             suite_id=self._suite(suite_name, suite) if suite is not None else "",
-            limits=Limits(**limits.model_dump()) if limits is not None else Limits(),
-            policy=self._policy(policy_name, policy) if policy is not None else Policy(),
+            limits=self._limits(limits),
+            policy=self._policy(policy_name, policy) if policy is not None else DEFAULT_POLICY,
             fail_fast=True if fail_fast is None else fail_fast,
             reward=item.reward or shared.reward or RewardScheme.ALL_OR_NOTHING,
+            test_order=item.test_order or shared.test_order or TestOrder.SUITE,
         )
 
     def _program(self, name: str, item: SubmissionIn) -> Program | None:
@@ -120,6 +134,14 @@ class _Reader:
         if code is None:
             return None
         return Program(code, entry_point=item.entry_point, prelude=item.prelude or Prelude.AUTO)
+
+    def _limits(self, limits: LimitsIn | None) -> Limits:
+        if limits is None:
+            return DEFAULT_LIMITS
+        known = self._known_limits.get(id(limits))
+        if known is None:
+            known = self._known_limits[id(limits)] = Limits(**limits.model_dump())
+        return known
 
     def _policy(self, name: str, policy: PolicyIn) -> Policy:
         known = self._policies.get(id(policy))
@@ -136,8 +158,12 @@ class _Reader:
         if suite.id is not None:
             return suite.id
         known = self._ids.get(id(suite))  # a suite that all share is read once
-        if known is None:
-            known = self._ids[id(suite)] = self._inline_suite(name, suite)
+        if known is None:  # and so is one that is written out for each program of its problem
+            content = (repr(suite.checker), *((t.kind, t.input, t.expected, t.name) for t in suite.tests or ()))
+            known = self._contents.get(content)
+            if known is None:
+                known = self._contents[content] = self._inline_suite(name, suite)
+            self._ids[id(suite)] = known
         return known
 
     def _inline_suite(self, name: str, suite: SuiteIn) -> str:

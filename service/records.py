@@ -7,23 +7,35 @@ workers may run them at once and die between any two. The steps of a submission:
        ▲                │
        └──give back─────┴─lease ran out (counted as an attempt; after too many: `internal_error`, `worker_lost`)
 
+What is claimed while the cache of results knows it goes to judged at once, and no worker sees it. An index counts the
+*different* submissions of an evaluation; `order` leads from the submissions of the request to them.
+
 Keys, all under the queue's name:
 
-    e:<id>     hash    body, total, done, state, cancelled
+    e:<id>     hash    body, order, total, done, state, cancelled, watched (until when somebody listens to each event)
     e:<id>:p   list    indexes that wait                     e:<id>:s   hash    index → submission, until it's judged
     e:<id>:c   hash    index → who claimed it                e:<id>:a   hash    index → attempts
     e:<id>:r   hash    index → judgement                     e:<id>:f   hash    index → all its tests
-    e:<id>:t   zset    turn → when last seen alive           e:<id>:u   set     suites that it needs
+    e:<id>:o   list    indexes as they were judged           e:<id>:u   set     suites that it needs
+    e:<id>:t   zset    turn → when last seen alive           fresh      zset    evaluation hardly begun → its arrival
     claims     zset    "<id> <index>" → end of the lease     live       set     evaluations that aren't done
-    unfinished int     submissions not yet judged            events     stream  ids of evaluations that are done
+    unfinished int     submissions not yet judged            events     stream  ids of evaluations with news
     workers    zset    worker → end of its lease             worker:<name>      what it runs, as JSON
     suites     zset    suite → last use                      suite:<id>[:…]     see `suite_store.py`
+    kept       zset    cached result → last use              k:<name>   hash    its judgement (s) and tests (t)
+    kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int
 """
 
 from dataclasses import dataclass
 
 EVENTS_KEPT = 10_000
 """A waiter looks at the record before and after it waits, so a trimmed event costs nothing but a little time."""
+
+
+FRESH = 8
+"""An evaluation counts as hardly begun until so many of its submissions were claimed."""
+ENTRY_BYTES = 400
+"""What a cached result takes beyond its text: two names of 64 bytes, a hash, places in a set and a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +58,58 @@ class Keys:
         return f"{self.prefix}e:{id}:{part}" if part else f"{self.prefix}e:{id}"
 
 
-_HELPERS = """
+HELPERS = """
 local prefix = ARGV[1]
 local function key(name) return prefix .. name end
 local function part(id, name) return prefix .. 'e:' .. id .. ':' .. name end
 local function clock() local t = redis.call('TIME') return t[1] + t[2] / 1000000 end
+local function ring(id)
+  redis.call('XADD', key('events'), 'MAXLEN', '~', EVENTS_KEPT, '*', 'id', id)
+end
 local function finish(id, ttl)
   local e = key('e:' .. id)
   redis.call('HSET', e, 'state', 'done')
   redis.call('SREM', key('live'), id)
+  redis.call('ZREM', key('fresh'), id)
   for _, suite in ipairs(redis.call('SMEMBERS', part(id, 'u'))) do
     redis.call('SREM', key('suite:' .. suite .. ':refs'), id)
     redis.call('ZADD', key('suites'), 'XX', clock(), suite)
   end
   redis.call('DEL', part(id, 'p'), part(id, 's'), part(id, 'c'), part(id, 'a'), part(id, 't'), part(id, 'u'))
-  for _, name in ipairs({'r', 'f'}) do redis.call('EXPIRE', part(id, name), ttl) end
+  for _, name in ipairs({'r', 'f', 'o'}) do redis.call('EXPIRE', part(id, name), ttl) end
   redis.call('EXPIRE', e, ttl)
-  redis.call('XADD', key('events'), 'MAXLEN', '~', EVENTS_KEPT, '*', 'id', id)
 end
-local function store(id, index, judgement, tests, ttl)
+local function store(id, index, judgement, tests)
   if redis.call('HSETNX', part(id, 'r'), index, judgement) == 0 then return 0 end
   if tests ~= '' then redis.call('HSET', part(id, 'f'), index, tests) end
+  redis.call('RPUSH', part(id, 'o'), index)
   redis.call('HDEL', part(id, 's'), index)
-  redis.call('HDEL', part(id, 'c'), index)
-  redis.call('ZREM', key('claims'), id .. ' ' .. index)
-  redis.call('DECR', key('unfinished'))
-  local e = key('e:' .. id)
-  if redis.call('HINCRBY', e, 'done', 1) >= tonumber(redis.call('HGET', e, 'total')) then finish(id, ttl) end
+  if redis.call('HDEL', part(id, 'c'), index) == 1 then redis.call('ZREM', key('claims'), id .. ' ' .. index) end
   return 1
+end
+local function count(id, stored, ttl)
+  if stored == 0 then return end
+  local e = key('e:' .. id)
+  redis.call('DECRBY', key('unfinished'), stored)
+  local done = redis.call('HINCRBY', e, 'done', stored)
+  local total, watched = unpack(redis.call('HMGET', e, 'total', 'watched'))
+  if done >= tonumber(total) then
+    finish(id, ttl)
+    ring(id)
+  elseif watched and tonumber(watched) > clock() then
+    ring(id)
+  end
 end
 """.replace("EVENTS_KEPT", str(EVENTS_KEPT))
 
 ACCEPT = (
-    _HELPERS
+    HELPERS
     + """
-local _, id, body, bound, turn_count, suite_count = unpack(ARGV, 1, 6)
+local _, id, body, order, bound, turn_count, suite_count = unpack(ARGV, 1, 7)
 local e = key('e:' .. id)
 local known = redis.call('HGET', e, 'body')
 if known then return {known == body and 'known' or 'conflict'} end
-local at = 7
+local at = 8
 local turns, suites, missing = {}, {}, {}
 for _ = 1, turn_count do turns[#turns + 1] = ARGV[at]; at = at + 1 end
 for _ = 1, suite_count do
@@ -96,9 +121,15 @@ if #missing > 0 then return {'missing', unpack(missing)} end
 local total = #ARGV - at + 1
 local unfinished = tonumber(redis.call('GET', key('unfinished')) or 0)
 if unfinished + total > tonumber(bound) then return {'full', unfinished} end
-for index = 0, total - 1 do
-  redis.call('HSET', part(id, 's'), index, ARGV[at + index])
-  redis.call('RPUSH', part(id, 'p'), index)
+for first = 0, total - 1, 1000 do
+  local indexes, fields = {}, {}
+  for index = first, math.min(first + 1000, total) - 1 do
+    indexes[#indexes + 1] = index
+    fields[#fields + 1] = index
+    fields[#fields + 1] = ARGV[at + index]
+  end
+  redis.call('RPUSH', part(id, 'p'), unpack(indexes))
+  redis.call('HSET', part(id, 's'), unpack(fields))
 end
 local now = clock()
 for _, turn in ipairs(turns) do redis.call('ZADD', part(id, 't'), now, turn) end
@@ -107,16 +138,17 @@ for _, suite in ipairs(suites) do
   redis.call('SADD', key('suite:' .. suite .. ':refs'), id)
   redis.call('ZADD', key('suites'), now, suite)
 end
-redis.call('HSET', e, 'body', body, 'total', total, 'done', 0, 'state', 'queued')
+redis.call('HSET', e, 'body', body, 'order', order, 'total', total, 'done', 0, 'state', 'queued')
 redis.call('SADD', key('live'), id)
+redis.call('ZADD', key('fresh'), now, id)
 redis.call('INCRBY', key('unfinished'), total)
 return {'accepted'}
 """
 )
-"""prefix, id, hash of the body, queue bound, number of turns and of suites, turns…, suites…, submissions…"""
+"""prefix, id, hash of the body, order, queue bound, number of turns and of suites, turns…, suites…, submissions…"""
 
 CANCEL = (
-    _HELPERS
+    HELPERS
     + """
 local _, id, judgement, ttl = unpack(ARGV)
 local e = key('e:' .. id)
@@ -124,76 +156,190 @@ local state = redis.call('HGET', e, 'state')
 if not state then return 0 end
 if state == 'done' then return 1 end
 redis.call('HSET', e, 'cancelled', 1)
+local stored = 0
 while true do
   local index = redis.call('LPOP', part(id, 'p'))
   if not index then break end
-  store(id, index, judgement, '', ttl)
+  stored = stored + store(id, index, judgement, '')
 end
+count(id, stored, ttl)
 return 1
 """
 )
 """prefix, id, judgement of what is dropped, seconds to keep it. Returns 0 where there is no such evaluation."""
 
 CLAIM = (
-    _HELPERS
+    HELPERS
     + """
-local _, id, owner, lease = unpack(ARGV)
-local e = key('e:' .. id)
-if redis.call('HEXISTS', e, 'cancelled') == 1 then return {} end
-local index = redis.call('LPOP', part(id, 'p'))
-if not index then return {} end
-local attempt = redis.call('HINCRBY', part(id, 'a'), index, 1)
-redis.call('HSET', part(id, 'c'), index, owner)
-redis.call('ZADD', key('claims'), clock() + lease, id .. ' ' .. index)
-redis.call('HSET', e, 'state', 'running')
-return {index, redis.call('HGET', part(id, 's'), index), attempt}
-"""
-)
-"""prefix, id, who claims, seconds of the lease. Returns index, submission, number of this attempt; or nothing."""
-
-RENEW = (
-    _HELPERS
-    + """
-local _, id, index, owner, lease = unpack(ARGV)
-if redis.call('HGET', part(id, 'c'), index) ~= owner then return 2 end
-redis.call('ZADD', key('claims'), 'XX', clock() + lease, id .. ' ' .. index)
-return redis.call('HEXISTS', key('e:' .. id), 'cancelled')
-"""
-)
-"""prefix, id, index, owner, seconds. Returns 0: go on; 1: cancelled; 2: it is another's now."""
-
-STORE = (
-    _HELPERS
-    + """
-local _, id, index, judgement, tests, ttl = unpack(ARGV)
-if redis.call('EXISTS', key('e:' .. id)) == 0 then return 0 end
-local written = store(id, index, judgement, tests, ttl)
-if written == 1 then redis.call('LREM', part(id, 'p'), 1, index) end
-return written
-"""
-)
-"""prefix, id, index, judgement, tests, seconds to keep. Returns 0 where another result was first, or nobody waits."""
-
-GIVE_BACK = (
-    _HELPERS
-    + """
-local _, id, index, owner, forgiven, cancelled, ttl = unpack(ARGV)
-if redis.call('HGET', part(id, 'c'), index) ~= owner then return 0 end
-redis.call('HDEL', part(id, 'c'), index)
-if forgiven == '1' then redis.call('HINCRBY', part(id, 'a'), index, -1) end
-redis.call('ZREM', key('claims'), id .. ' ' .. index)
-if redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1 then
-  store(id, index, cancelled, '', ttl)
-else
-  redis.call('LPUSH', part(id, 'p'), index)
+local _, own, owner, lease, most, overtake, place, ttl, cache_ttl = unpack(ARGV)
+local hits, misses = 0, 0
+local function look_up(submission)
+  if place == '' then return nil end
+  local name = place .. string.sub(submission, 1, 32)
+  local short, tests = unpack(redis.call('HMGET', key('k:' .. name), 's', 't'))
+  if not short then
+    misses = misses + 1
+    return nil
+  end
+  hits = hits + 1
+  redis.call('ZADD', key('kept'), 'XX', clock(), name)
+  redis.call('EXPIRE', key('k:' .. name), cache_ttl)
+  return short, tests
 end
+local function take(id)
+  local pending, found, stored = part(id, 'p'), {}, 0
+  local share = redis.call('LLEN', pending) / (2 * math.max(1, redis.call('ZCARD', part(id, 't'))))
+  local room = math.max(1, math.min(most, share))
+  while #found < 3 * room and stored < 1000 do
+    local index = redis.call('LPOP', pending)
+    if not index then break end
+    local submission = redis.call('HGET', part(id, 's'), index)
+    local short, tests = look_up(submission)
+    if short then
+      stored = stored + store(id, index, short, tests)
+    else
+      local attempt = redis.call('HINCRBY', part(id, 'a'), index, 1)
+      if attempt > 1 and #found > 0 then
+        redis.call('HINCRBY', part(id, 'a'), index, -1)
+        redis.call('LPUSH', pending, index)
+        break
+      end
+      redis.call('HSET', part(id, 'c'), index, owner)
+      redis.call('ZADD', key('claims'), clock() + lease, id .. ' ' .. index)
+      for _, value in ipairs({index, submission, attempt}) do found[#found + 1] = value end
+      if attempt > 1 then break end
+    end
+  end
+  if #found > 0 then redis.call('HSET', key('e:' .. id), 'state', 'running') end
+  local waiting = redis.call('LLEN', pending)
+  if waiting == 0 or tonumber(redis.call('HGET', key('e:' .. id), 'total')) - waiting >= FRESH then
+    redis.call('ZREM', key('fresh'), id)
+  end
+  count(id, stored, ttl)
+  return found
+end
+local id, found = own, {}
+if overtake == '1' then
+  local newest = redis.call('ZREVRANGE', key('fresh'), 0, 0)[1]
+  if newest and newest ~= own then id, found = newest, take(newest) end
+end
+if #found == 0 and own ~= '' then id, found = own, take(own) end
+if hits > 0 then redis.call('INCRBY', key('kept:hits'), hits) end
+if misses > 0 then redis.call('INCRBY', key('kept:misses'), misses) end
+return {id, hits, unpack(found)}
+""".replace("FRESH", str(FRESH))
+)
+"""prefix, id, who claims, seconds of the lease, how many at most, whether (0 or 1) a fresh evaluation goes before, the
+place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the number
+of cached results, and index, submission, number of this attempt for each that is claimed. What was tried before is
+claimed alone: if it is what kills workers, it takes no other along."""
+
+WATCH = (
+    HELPERS
+    + """
+local e = key('e:' .. ARGV[2])
+if redis.call('EXISTS', e) == 0 then return 0 end
+redis.call('HSET', e, 'watched', clock() + ARGV[3])
 return 1
 """
 )
-"""prefix, id, index, owner, attempts to forgive (0 or 1), judgement of what was cancelled, seconds to keep."""
+"""prefix, id, seconds for which each judgement is to be told of. Returns 0 where there is no such evaluation."""
+
+RENEW = (
+    HELPERS
+    + """
+local _, id, owner, lease = unpack(ARGV, 1, 4)
+local cancelled, ends, holds = redis.call('HEXISTS', key('e:' .. id), 'cancelled'), clock() + lease, {}
+for at = 5, #ARGV do
+  if redis.call('HGET', part(id, 'c'), ARGV[at]) == owner then
+    redis.call('ZADD', key('claims'), 'XX', ends, id .. ' ' .. ARGV[at])
+    holds[#holds + 1] = cancelled
+  else
+    holds[#holds + 1] = 2
+  end
+end
+return holds
+"""
+)
+"""prefix, id, owner, seconds, indexes…. Returns for each 0: go on; 1: cancelled; 2: it is another's now."""
+
+STORE = (
+    HELPERS
+    + """
+local _, id, ttl, budget, cache_ttl = unpack(ARGV, 1, 5)
+if redis.call('EXISTS', key('e:' .. id)) == 0 then return {} end
+local kept, stored, written = false, 0, {}
+local function forget(name)
+  redis.call('DEL', key('k:' .. name))
+  redis.call('ZREM', key('kept'), name)
+  redis.call('DECRBY', key('kept:bytes'), redis.call('HGET', key('kept:sizes'), name) or 0)
+  redis.call('HDEL', key('kept:sizes'), name)
+end
+local function keep(name, short, tests)
+  if redis.call('ZADD', key('kept'), 'NX', clock(), name) == 0 and redis.call('EXISTS', key('k:' .. name)) == 1 then
+    return
+  end
+  forget(name)
+  local size = #short + #tests + ENTRY
+  redis.call('ZADD', key('kept'), clock(), name)
+  redis.call('HSET', key('k:' .. name), 's', string.sub(short, 1, -7) .. 'true}', 't', tests)
+  redis.call('EXPIRE', key('k:' .. name), cache_ttl)
+  redis.call('HSET', key('kept:sizes'), name, size)
+  redis.call('INCRBY', key('kept:bytes'), size)
+  kept = true
+end
+for at = 6, #ARGV, 4 do
+  local index, short, tests, name = unpack(ARGV, at, at + 3)
+  local first = store(id, index, short, tests)
+  if first == 1 then redis.call('LREM', part(id, 'p'), 1, index) end
+  if name ~= '' then keep(name, short, tests) end
+  stored = stored + first
+  written[#written + 1] = first
+end
+count(id, stored, ttl)
+if kept then
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', key('kept'), '-inf', clock() - cache_ttl, 'LIMIT', 0, 100)) do
+    forget(name)
+  end
+  while tonumber(redis.call('GET', key('kept:bytes')) or 0) > tonumber(budget) do
+    local oldest = redis.call('ZRANGE', key('kept'), 0, 0)[1]
+    if not oldest then break end
+    forget(oldest)
+  end
+end
+return written
+""".replace("ENTRY", str(ENTRY_BYTES))
+)
+"""prefix, id, seconds to keep results, bytes of the cache and seconds that it keeps; then for each judgement its index,
+short piece, tests, and name in the cache or nothing. Returns for each 1, or 0 where another was first; nothing where
+nobody waits. A short piece ends with `"cached": false}`, and its copy in the cache with `true}`."""
+
+GIVE_BACK = (
+    HELPERS
+    + """
+local _, id, owner, forgiven, cancelled, ttl = unpack(ARGV, 1, 6)
+local dropped, stored = redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1, 0
+for at = #ARGV, 7, -1 do
+  local index = ARGV[at]
+  if redis.call('HGET', part(id, 'c'), index) == owner then
+    redis.call('HDEL', part(id, 'c'), index)
+    redis.call('ZREM', key('claims'), id .. ' ' .. index)
+    if forgiven == '1' then redis.call('HINCRBY', part(id, 'a'), index, -1) end
+    if dropped then
+      stored = stored + store(id, index, cancelled, '')
+    else
+      redis.call('LPUSH', part(id, 'p'), index)
+    end
+  end
+end
+count(id, stored, ttl)
+return 1
+"""
+)
+"""prefix, id, owner, attempts to forgive (0 or 1), judgement of what was cancelled, seconds to keep it, indexes…."""
 
 RECOVER = (
-    _HELPERS
+    HELPERS
     + """
 local _, attempts, lost, cancelled, ttl = unpack(ARGV)
 local found = {}
@@ -206,9 +352,9 @@ for _, claim in ipairs(redis.call('ZRANGEBYSCORE', key('claims'), '-inf', clock(
     redis.call('ZREM', part(id, 't'), string.match(owner, '^[^:]*:([^:]*)') or '')
     found[#found + 1] = claim
     if redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1 then
-      store(id, index, cancelled, '', ttl)
+      count(id, store(id, index, cancelled, ''), ttl)
     elseif tonumber(redis.call('HGET', part(id, 'a'), index)) >= tonumber(attempts) then
-      store(id, index, lost, '', ttl)
+      count(id, store(id, index, lost, ''), ttl)
     else
       redis.call('LPUSH', part(id, 'p'), index)
     end
@@ -221,7 +367,7 @@ return found
 claimed (an owner is `worker:turn:number`) is as dead as its worker, and makes room for another."""
 
 NEXT_TURN = (
-    _HELPERS
+    HELPERS
     + """
 local _, id, ended, fresh, workers = unpack(ARGV)
 redis.call('ZREM', part(id, 't'), ended)
@@ -234,7 +380,7 @@ return 1
 """prefix, id, the turn that ended, the turn that may follow, workers. Returns 1 where it shall be enqueued."""
 
 TOP_UP = (
-    _HELPERS
+    HELPERS
     + """
 local _, id, workers, patience, name = unpack(ARGV, 1, 5)
 local now, turns = clock(), part(id, 't')
@@ -251,67 +397,3 @@ return fresh
 )
 """prefix, id, workers, seconds after which a turn that nobody has seen is lost, a fresh name, turns that are queued….
 Returns the turns that shall be enqueued."""
-
-KEEP_SUITE = (
-    _HELPERS
-    + """
-local _, suite, budget, stored, size, tests, chunks = unpack(ARGV)
-local now, meta = clock(), key('suite:' .. suite)
-if redis.call('EXISTS', meta) == 1 then
-  for chunk = 0, chunks - 1 do redis.call('PERSIST', meta .. ':' .. chunk) end
-  redis.call('ZADD', key('suites'), now, suite)
-  return 1
-end
-local room = tonumber(budget) - stored - tonumber(redis.call('GET', key('suites:bytes')) or 0)
-if room < 0 then
-  for _, old in ipairs(redis.call('ZRANGE', key('suites'), 0, -1)) do
-    if redis.call('SCARD', key('suite:' .. old .. ':refs')) == 0 then
-      local data = key('suite:' .. old)
-      local freed, count = unpack(redis.call('HMGET', data, 'stored', 'chunks'))
-      for chunk = 0, count - 1 do redis.call('DEL', data .. ':' .. chunk) end
-      redis.call('DEL', data)
-      redis.call('ZREM', key('suites'), old)
-      redis.call('DECRBY', key('suites:bytes'), freed)
-      room = room + freed
-      if room >= 0 then break end
-    end
-  end
-  if room < 0 then return 0 end
-end
-for chunk = 0, chunks - 1 do
-  if redis.call('PERSIST', meta .. ':' .. chunk) == 0 then return 2 end
-end
-redis.call('HSET', meta, 'stored', stored, 'size', size, 'tests', tests, 'chunks', chunks)
-redis.call('ZADD', key('suites'), now, suite)
-redis.call('INCRBY', key('suites:bytes'), stored)
-return 1
-"""
-)
-"""prefix, suite, budget, bytes stored, bytes as uploaded, tests, chunks. The chunks are there already, about to expire.
-Returns 1: kept; 0: no room, all that is stored is in use; 2: a chunk went away meanwhile, write them again."""
-
-HEARTBEAT = (
-    _HELPERS
-    + """
-local _, worker, told, lease, id, turn = unpack(ARGV)
-local now = clock()
-redis.call('ZADD', key('workers'), now + lease, worker)
-redis.call('ZREMRANGEBYSCORE', key('workers'), '-inf', now - 60)
-redis.call('SET', key('worker:' .. worker), told, 'EX', math.ceil(lease) + 60)
-if id ~= '' then redis.call('ZADD', part(id, 't'), 'XX', now, turn) end
-return 1
-"""
-)
-"""prefix, worker, what it says of itself, seconds until it counts as dead, the evaluation and turn in hand."""
-
-LIVING = (
-    _HELPERS
-    + """
-local told = {}
-for _, worker in ipairs(redis.call('ZRANGEBYSCORE', key('workers'), clock(), '+inf')) do
-  told[#told + 1] = redis.call('GET', key('worker:' .. worker)) or nil
-end
-return told
-"""
-)
-"""prefix. Returns what each living worker says of itself."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from evaluator.model import MEBIBYTE, InPlace, Order, Prelude, Reason, RewardScheme, TestKind, Verdict
+from evaluator.model import MEBIBYTE, InPlace, Order, Prelude, Reason, RewardScheme, TestKind, TestOrder, Verdict
 
 SHA256 = r"^[0-9a-f]{64}$"
 EvaluationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -101,6 +101,10 @@ class Rules(Wire):
     policy: PolicyIn | None = None
     fail_fast: bool | None = Field(None, description="Stop at the first failed test. Default: true.")
     reward: RewardScheme | None = Field(None, description="Default: all_or_nothing.")
+    test_order: TestOrder | None = Field(
+        None,
+        description="`adaptive` tries first, where fail_fast is set, what has failed other programs. Default: suite.",
+    )
 
 
 class SubmissionIn(Rules):
@@ -213,6 +217,9 @@ class JudgementOut(Answer):
     reason: Reason | None
     suspicion: str | None
     runtime: RuntimeOut | None
+    cached: bool = Field(
+        description="The same submission was judged before, where this one would have been; nothing was run again."
+    )
 
 
 class Counts(Answer):
@@ -267,6 +274,16 @@ class QueueOut(Answer):
     turns: int
 
 
+class CacheOut(Answer):
+    """The cache of results: what it holds, and how often it had the answer."""
+
+    results: int
+    bytes: int
+    hits: int
+    misses: int
+    hit_rate: float | None
+
+
 class HealthOut(Answer):
     """How the service is."""
 
@@ -275,6 +292,7 @@ class HealthOut(Answer):
     redis: Literal["up", "down"]
     workers: int
     queue: QueueOut | None
+    cache: CacheOut | None
 
 
 class FieldError(BaseModel):

@@ -66,6 +66,11 @@ class Settings(BaseSettings):
     worker_cache_bytes: int = Field(256 * MEBIBYTE, ge=0)
     """Suites that a worker keeps decoded, counted as uploaded."""
 
+    result_cache_bytes: int = Field(256 * MEBIBYTE, ge=0)
+    """What judgements that are kept for the same submission coming again may take in Redis. 0: none is kept."""
+    result_cache_ttl_seconds: int = Field(24 * 3600, ge=1)
+    """How long such a judgement is kept after its last use."""
+
     wait_maximum: float = Field(60.0, ge=0)
     """Seconds that a request may wait for results. A longer `wait` is cut to this."""
     max_body_bytes: int = Field(32 * MEBIBYTE, ge=1024)

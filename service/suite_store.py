@@ -5,20 +5,60 @@ needs. So a suite may be gone when it is named again; the client is told to uplo
 with an evaluation stays until that is done.
 """
 
+import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.model import Suite
 from evaluator.suites import read_suite
-from service.records import KEEP_SUITE, Keys
+from service.records import HELPERS, Keys
 
 CHUNK = 4 << 20
 """Bytes of a suite that are compressed together."""
 UNCOMMITTED_TTL = 600
 """Seconds until chunks go away whose upload was never finished."""
+
+
+KEEP_SUITE = (
+    HELPERS
+    + """
+local _, suite, budget, stored, size, tests, chunks = unpack(ARGV)
+local now, meta = clock(), key('suite:' .. suite)
+if redis.call('EXISTS', meta) == 1 then
+  for chunk = 0, chunks - 1 do redis.call('PERSIST', meta .. ':' .. chunk) end
+  redis.call('ZADD', key('suites'), now, suite)
+  return 1
+end
+local room = tonumber(budget) - stored - tonumber(redis.call('GET', key('suites:bytes')) or 0)
+if room < 0 then
+  for _, old in ipairs(redis.call('ZRANGE', key('suites'), 0, -1)) do
+    if redis.call('SCARD', key('suite:' .. old .. ':refs')) == 0 then
+      local data = key('suite:' .. old)
+      local freed, count = unpack(redis.call('HMGET', data, 'stored', 'chunks'))
+      for chunk = 0, count - 1 do redis.call('DEL', data .. ':' .. chunk) end
+      redis.call('DEL', data)
+      redis.call('ZREM', key('suites'), old)
+      redis.call('DECRBY', key('suites:bytes'), freed)
+      room = room + freed
+      if room >= 0 then break end
+    end
+  end
+  if room < 0 then return 0 end
+end
+for chunk = 0, chunks - 1 do
+  if redis.call('PERSIST', meta .. ':' .. chunk) == 0 then return 2 end
+end
+redis.call('HSET', meta, 'stored', stored, 'size', size, 'tests', tests, 'chunks', chunks)
+redis.call('ZADD', key('suites'), now, suite)
+redis.call('INCRBY', key('suites:bytes'), stored)
+return 1
+"""
+)
+"""prefix, suite, budget, bytes stored, bytes as uploaded, tests, chunks. The chunks are there already, about to expire.
+Returns 1: kept; 0: no room, all that is stored is in use; 2: a chunk went away meanwhile, write them again."""
 
 
 class SuiteStoreFull(Exception):
@@ -58,6 +98,22 @@ class SuiteStore:
         """What is known of suite `id`; None where it isn't stored."""
         size, tests = await self._redis.hmget(self._keys.of(f"suite:{id}"), "size", "tests")
         return None if size is None else StoredSuite(id, int(size), int(tests))
+
+    async def chunks(self, id: str) -> AsyncIterator[bytes]:
+        """The bytes of suite `id`, piece by piece.
+
+        Raises:
+            SuiteLost: it isn't stored, or made room for another meanwhile.
+        """
+        count = await self._redis.hget(self._keys.of(f"suite:{id}"), "chunks")
+        await self._redis.zadd(self._keys.of("suites"), {id: time.time()}, xx=True)
+        for number in range(int(count or 0)):
+            chunk = await self._redis.get(self._keys.of(f"suite:{id}:{number}"))
+            if chunk is None:
+                raise SuiteLost(id)
+            yield zlib.decompress(chunk)
+        if count is None:
+            raise SuiteLost(id)
 
     async def put(self, id: str, size: int, tests: int, chunks: list[bytes]) -> None:
         """Store what `pack` made of a suite.

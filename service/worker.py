@@ -11,7 +11,7 @@ import logging
 import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -25,8 +25,9 @@ from evaluator.judge import Judge
 from evaluator.model import Judgement, Reason, Submission, Suite, Verdict
 from evaluator.sandbox.base import Box
 from evaluator.sandbox.pool import open_pool
-from service.claims import Claim, Claims, Hold
+from service.claims import Claim, Claims, Hold, Judged
 from service.encoding import dump_judgement, first_rung
+from service.fingerprints import fingerprint_of_place
 from service.heart import Heart
 from service.logs import configure_logging
 from service.settings import Settings
@@ -36,6 +37,20 @@ from service.turn_worker import TurnWorker
 DONE, FAILED = 0, 1
 REDIS_PATIENCE = 60.0
 """Seconds that a finished judgement waits for Redis to come back."""
+
+ROUND_SECONDS, ROUND_SUBMISSIONS = 0.05, 16
+"""How much is claimed at once: what takes about so long, and not more than so many."""
+LASTING = frozenset(
+    {
+        Verdict.ACCEPTED,
+        Verdict.WRONG_ANSWER,
+        Verdict.RUNTIME_ERROR,
+        Verdict.COMPILE_ERROR,
+        Verdict.OUTPUT_LIMIT,
+        Verdict.SKIPPED,
+    }
+)
+"""Verdicts that the same program gets again. Time and memory may turn out otherwise."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +73,7 @@ def run_worker(settings: Settings) -> int:
             retry=Retry(ConstantBackoff(0.1), 2),
         )
         with client:
-            claims = Claims(client, settings)
+            claims = Claims(client, settings, fingerprint_of_place(pool.runtime))
             heart = Heart(uuid.uuid4().hex, claims, settings, pool.runtime)
             return _work(client, settings, TurnTaker(claims, heart, Judge(pool), pool, settings), heart)
 
@@ -118,11 +133,13 @@ class TurnTaker:
         """Judge with `judge` in boxes of `pool`, tell of it through `heart`."""
         self._claims = claims
         self._heart = heart
+        self._hand = heart.hand
         self._judge = judge
         self._pool = pool
         self._settings = settings
         self._suites = SuiteCache(claims.read_suite, settings.worker_cache_bytes)
         self._stop_at: float | None = None
+        self._overtake = True
         self.failed = False
 
     @property
@@ -145,18 +162,38 @@ class TurnTaker:
         self._claims.end_turn(evaluation, turn)
 
     def _judge_for_a_while(self, evaluation: str, turn: str) -> None:
+        """Judge round by round. Between two rounds of this evaluation, one of a fresh evaluation may come in.
+
+        So what is small waits for the rounds in hand, however much was queued before it, and what is large keeps half
+        of the time.
+        """
         end = time.monotonic() + self._settings.turn_seconds
-        number = 0
+        number, most = 0, 1
         while not self.stopping and (number == 0 or time.monotonic() < end):
             number += 1
-            claim = self._claims.claim(evaluation, f"{self._heart.worker}:{turn}:{number}")
-            if claim is None:
+            owner = f"{self._heart.worker}:{turn}:{number}"
+            found = self._claims.claim(evaluation, owner, most, overtake=self._overtake)
+            if found.hits:
+                logger.info("event=cached evaluation=%s submissions=%d", found.evaluation, found.hits)
+            elif not found.claims:
                 break
-            self._heart.take(claim)
-            try:
-                self._settle(claim)
-            finally:
-                self._heart.take(None)
+            self._overtake = found.evaluation == evaluation
+            if found.claims:
+                began = time.monotonic()
+                self._work_off(found.claims)
+                each = (time.monotonic() - began) / len(found.claims)
+                most = max(1, min(ROUND_SUBMISSIONS, int(ROUND_SECONDS / each)))
+
+    def _work_off(self, claims: Sequence[Claim]) -> None:
+        self._hand.take(claims)
+        while (claim := self._hand.begin()) is not None:
+            began = time.monotonic()
+            judgement = self._judgement(claim)
+            if not self._is_left_to_others(claim, judgement):
+                self._hand.finish(_judged(claim, judgement, time.monotonic() - began))
+            if self.stopping:
+                _patiently(self._hand.give_back_waiting)
+        _patiently(self._hand.store)
 
     def recover(self) -> list[str] | None:
         """Take back what dead workers held. None: another worker is doing it."""
@@ -165,30 +202,14 @@ class TurnTaker:
             logger.warning("event=recovered claims=%d first=%s", len(found), found[0])
         return found
 
-    def _settle(self, claim: Claim) -> None:
-        began = time.monotonic()
-        judgement = self._judgement(claim)
-        if self._is_left_to_others(claim, judgement):
-            return
-        short, tests = dump_judgement(judgement)
-        first = _patiently(lambda: self._claims.store(claim, short, tests))
-        logger.info(
-            "event=judged evaluation=%s index=%d verdict=%s rung=%s ms=%d attempt=%d first=%s",
-            claim.evaluation,
-            claim.index,
-            judgement.verdict,
-            first_rung(judgement.tests),
-            (time.monotonic() - began) * 1000,
-            claim.attempt,
-            "yes" if first else "no",
-        )
-
     def _is_left_to_others(self, claim: Claim, judgement: Judgement) -> bool:
         """Whether this is no result, because the judge was interrupted or the loss was ours; then it is tried again."""
         if judgement.verdict is Verdict.CANCELLED:
-            hold = self._heart.look(0)
+            hold = self._hand.look(0)
             if hold is Hold.KEPT:  # interrupted because this worker shall end
-                _patiently(lambda: self._claims.give_back(claim))
+                _patiently(self._hand.give_back)
+            elif hold is Hold.LOST:
+                self._hand.drop()
             return hold is not Hold.CANCELLED
         if judgement.verdict is not Verdict.INTERNAL_ERROR or judgement.reason is not Reason.BOX_LOST:
             return False
@@ -196,10 +217,10 @@ class TurnTaker:
         if not self._can_go_on():
             self.failed = True
             self.stop()
-            _patiently(lambda: self._claims.give_back(claim))
+            _patiently(self._hand.give_back)
             return True
         if claim.attempt < self._settings.max_attempts:
-            _patiently(lambda: self._claims.give_back(claim, tried=True))
+            _patiently(lambda: self._hand.give_back(tried=True))
             return True
         return False
 
@@ -216,10 +237,8 @@ class TurnTaker:
         """The job boundary: whatever goes wrong with one submission is ours, is logged, and harms no other."""
         try:
             suite = _patiently(lambda: self._suites.get(claim.submission.suite_id))
-            self._heart.progress()
-            return self._judge.judge(
-                claim.submission, suite, cancelled=self._is_unwanted, progress=self._heart.progress
-            )
+            self._hand.progress()
+            return self._judge.judge(claim.submission, suite, cancelled=self._is_unwanted, progress=self._hand.progress)
         except redis.RedisError:
             raise
         except SuiteLost:
@@ -232,7 +251,15 @@ class TurnTaker:
     def _is_unwanted(self) -> bool:
         if self._stop_at is not None and time.monotonic() > self._stop_at:
             return True
-        return self._heart.look() is not Hold.KEPT
+        return self._hand.look() is not Hold.KEPT
+
+
+def _judged(claim: Claim, judgement: Judgement, seconds: float) -> Judged:
+    short, tests = dump_judgement(judgement)
+    verdicts = {judgement.verdict, *(test.verdict for test in judgement.tests)}
+    lasting = verdicts <= LASTING and judgement.suspicion is None
+    note = f"verdict={judgement.verdict} rung={first_rung(judgement.tests)} ms={seconds * 1000:.0f}"
+    return Judged(claim, short, tests, lasting, note)
 
 
 def _patiently(act: Callable[[], Any]) -> Any:

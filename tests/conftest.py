@@ -89,7 +89,7 @@ def start_worker(settings: Settings, tmp_path: Path) -> Iterator[Callable[..., W
     def start_worker(**changes) -> WorkerProcess:
         chosen = settings.model_copy(update=changes)
         names = ("redis_url", "lease_seconds", "turn_seconds", "shutdown_grace_seconds", "sandbox", "max_attempts")
-        environment = {f"MICROCODER_{name.upper()}": str(getattr(chosen, name)) for name in names}
+        environment = {f"MICROCODER_{name.upper()}": str(getattr(chosen, name)) for name in {*names, *changes}}
         log = tmp_path / f"worker-{len(started)}.log"
         with log.open("wb") as stderr:
             process = subprocess.Popen([sys.executable, "-c", WORKER], env=os.environ | environment, stderr=stderr)

@@ -19,6 +19,7 @@ TESTS = [{"kind": "stdin", "input": "1\n", "expected": "2\n"}]
 SUITE = b'{"kind": "stdin", "input": "1\\n", "expected": "2\\n"}\n'
 SUITE_ID = hashlib.sha256(SUITE).hexdigest()
 PROGRAM = {"program": {"source": "print(int(input()) + 1)"}}
+OTHER = {"program": {"source": "print(1 + int(input()))"}}
 
 
 def asked(**changes) -> dict:
@@ -94,9 +95,9 @@ async def test_the_same_id_with_another_body_is_refused(client) -> None:
 
 async def test_when_much_waits_an_evaluation_is_refused_whole(connect, settings: Settings) -> None:
     client = await connect(settings.model_copy(update={"queue_bound": 3}))
-    await client.post("/v1/evaluations", json=asked(id="e1", submissions=[PROGRAM] * 2))
+    await client.post("/v1/evaluations", json=asked(id="e1", submissions=[PROGRAM, OTHER]))
 
-    answer = await client.post("/v1/evaluations", json=asked(id="e2", submissions=[PROGRAM] * 2))
+    answer = await client.post("/v1/evaluations", json=asked(id="e2", submissions=[PROGRAM, OTHER]))
 
     check_problem(answer, 429, "2 submissions wait")
     assert int(answer.headers["retry-after"]) > 0
@@ -120,6 +121,20 @@ async def test_an_uploaded_suite_can_be_named(client) -> None:
     assert created.json() == again.json() == {"id": SUITE_ID, "tests": 1, "bytes": len(SUITE)}
     assert (await client.head(path)).status_code == 200
     assert (await client.post("/v1/evaluations", json=asked(suite={"id": SUITE_ID}))).status_code == 202
+
+
+async def test_a_stored_suite_can_be_fetched(client, monkeypatch) -> None:
+    monkeypatch.setattr("service.suite_store.CHUNK", 1000)
+    data = SUITE * 500
+    path = f"/v1/suites/{hashlib.sha256(data).hexdigest()}"
+    assert check_problem(await client.get(path), 404)["suites"] == [path.rpartition("/")[2]]
+    await client.put(path, content=data)
+
+    answer = await client.get(path)
+
+    assert (answer.status_code, answer.content) == (200, data)
+    assert answer.headers["content-type"] == "application/jsonl"
+    assert int(answer.headers["content-length"]) == len(data)
 
 
 async def test_a_suite_under_a_wrong_hash_is_refused(client) -> None:
@@ -314,7 +329,7 @@ async def test_waiting_ends_after_the_time_that_was_asked_for(client) -> None:
 
 
 async def test_what_is_cancelled_before_it_runs_is_dropped(client) -> None:
-    await client.post("/v1/evaluations", json=asked(id="e1", submissions=[PROGRAM] * 2))
+    await client.post("/v1/evaluations", json=asked(id="e1", submissions=[PROGRAM, OTHER]))
 
     answer = await client.delete("/v1/evaluations/e1")
 
@@ -323,6 +338,34 @@ async def test_what_is_cancelled_before_it_runs_is_dropped(client) -> None:
         assert (judgement["verdict"], judgement["reward"]) == ("cancelled", None)
     assert (await client.delete("/v1/evaluations/e1")).json() == answer.json()
     assert (await client.get("/health")).json()["queue"] == {"evaluations": 0, "submissions": 0, "turns": 1}
+
+
+async def test_events_are_told_as_server_sent_events_from_the_one_that_is_named(client) -> None:
+    await client.post("/v1/evaluations", json=asked(id="e1", submissions=[PROGRAM, OTHER, PROGRAM]))
+    await client.delete("/v1/evaluations/e1")
+
+    answer = await client.get("/v1/evaluations/e1/events", params={"detail": "summary"})
+    rest = await client.get("/v1/evaluations/e1/events", headers={"last-event-id": "2"})
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [dict(line.split(": ", 1) for line in event.split("\n")) for event in answer.text.strip().split("\n\n")]
+    assert [event.get("id") for event in events] == ["1", "2", "3", None]
+    assert [event["event"] for event in events] == ["judgement"] * 3 + ["done"]
+    told = [json.loads(event["data"]) for event in events]
+    assert [item["index"] for item in told[:3]] == [0, 2, 1]
+    assert {item["judgement"]["verdict"] for item in told[:3]} == {"cancelled"}
+    assert told[3] == {"id": "e1", "state": "cancelled", "total": 3}
+    assert rest.text.startswith("id: 3\n")
+
+
+async def test_events_of_what_isnt_there_or_from_what_is_no_number_are_refused(client) -> None:
+    await client.post("/v1/evaluations", json=asked(id="e1"))
+
+    check_problem(await client.get("/v1/evaluations/e2/events"), 404, "post it again")
+    for last in ("x", "-1"):
+        answer = await client.get("/v1/evaluations/e1/events", headers={"last-event-id": last})
+        assert check_problem(answer, 422)["errors"][0]["field"] == "Last-Event-ID"
+    check_problem(await client.get("/v1/evaluations/e1/events", params={"detail": "all"}), 422, "detail")
 
 
 async def test_five_hundred_waiters_are_woken_by_the_end(client) -> None:

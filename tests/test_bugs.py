@@ -68,10 +68,12 @@ def referee(url: str) -> Iterator[RemoteReferee]:
 
 
 def ask(url: str, problem: Problem, times: int = 1, **options: Any) -> list[microcoder_client.Judgement]:
-    """The judgements of a program that was sent `times` times."""
+    """The judgements of a program that was sent `times` times: a comment makes each another, or it is judged once."""
     tests = [stdin_test(test.input, test.expected) for test in problem.tests]
+    text = problem.submissions[0].text
     with Client(url) as client:
-        return client.evaluate([problem.submissions[0].text] * times, suite=tests, **options)
+        sources = [text, *(f"{text}\n# {number}\n" for number in range(1, times))]
+        return client.evaluate(sources, suite=tests, **options)
 
 
 @pytest.mark.parametrize("name", PROBLEMS or ["no-data"])
@@ -153,9 +155,11 @@ def test_programs_that_fork_harm_nobody_after_them(name: str, url: str) -> None:
     """No process is left: the kernel lets the next program, in the same box, have as many as ever."""
     problem = PROBLEMS[name]
     with Client(url) as client:
-        for _ in range(2):
-            client.evaluate([problem.submissions[0].text] * 2, suite=[stdin_test("", "")], limits={"cpu_seconds": 1.0})
-            verdicts = client.evaluate([MANY_PROCESSES] * 2, suite=[stdin_test("", "all")])
+        for number in range(2):
+            forking = [f"{problem.submissions[0].text}\n# {number}.{each}\n" for each in range(2)]
+            client.evaluate(forking, suite=[stdin_test("", "")], limits={"cpu_seconds": 1.0})
+            many = [f"{MANY_PROCESSES}\n# {number}.{each}\n" for each in range(2)]
+            verdicts = client.evaluate(many, suite=[stdin_test("", "all")])
             assert [judgement.verdict for judgement in verdicts] == ["accepted"] * 2
 
 

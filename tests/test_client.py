@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,8 @@ import microcoder_client
 import pytest
 import redis
 import uvicorn
+from hypothesis import given
+from hypothesis import strategies as st
 from microcoder_client import (
     AnswerNotUnderstood,
     AsyncClient,
@@ -37,6 +40,7 @@ from microcoder_client import (
 )
 from microcoder_client.judgements import VERDICTS, read_evaluation, read_judgement
 from microcoder_client.retries import read_retry_after
+from microcoder_client.server_events import EventReader, ServerEvent
 
 from service.app import create_app
 from service.redis_server import PrivateRedis
@@ -306,6 +310,102 @@ def test_cancel_sends_a_delete(connect) -> None:
     connect(script).cancel("e1")
 
     assert [(request.method, request.url.path) for request in script.seen] == [("DELETE", "/v1/evaluations/e1")]
+
+
+# Events
+
+
+def sent(*events: tuple[int, int, str] | str) -> httpx.Response:
+    """A stream: (number, index, verdict) of a judgement, or raw text."""
+    text = ""
+    for event in events:
+        if isinstance(event, str):
+            text += event
+        else:
+            number, index, verdict = event
+            data = json.dumps({"index": index, "judgement": {**ACCEPTED, "verdict": verdict}})
+            text += f"id: {number}\nevent: judgement\ndata: {data}\n\n"
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=text.encode())
+
+
+DONE = 'event: done\ndata: {"id": "e1", "state": "done", "total": 2}\n\n'
+
+
+def test_judgements_come_as_they_are_made(connect) -> None:
+    script = Script(POST=running(), GET=sent((1, 1, "accepted"), ": nothing new\n\n", (2, 0, "wrong_answer"), DONE))
+
+    heard = [(index, item.verdict) for index, item in connect(script).stream(["a", "b"], suite=TESTS)]
+
+    assert heard == [(1, "accepted"), (0, "wrong_answer")]
+    assert script.methods == ["HEAD", "POST", "GET"]
+    assert script.seen[-1].url.path.endswith(f"{script.bodies('POST')[0]['id']}/events")
+
+
+def test_a_stream_that_breaks_is_resumed_after_the_last_event(connect) -> None:
+    script = Script(
+        GET=[
+            sent((1, 1, "accepted"), "id: 2\nevent: judg"),
+            httpx.ConnectError("no"),
+            problem(503),
+            sent((2, 0, "accepted"), DONE),
+        ]
+    )
+
+    heard = [index for index, _ in connect(script).follow("e1", detail="full")]
+
+    assert heard == [1, 0]
+    assert [request.headers.get("last-event-id") for request in script.seen] == [None, "1", "1", "1"]
+    assert script.seen[-1].url.params["detail"] == "full"
+
+
+def test_a_stream_that_stays_broken_is_given_up_and_its_evaluation_cancelled(connect) -> None:
+    script = Script(POST=running(), GET=httpx.ConnectError("refused"))
+
+    with pytest.raises(ConnectionFailed, match="microcoder serve"):
+        list(connect(script, patience=0.05).stream(["a"], suite=TESTS))
+
+    assert script.methods[-1] == "DELETE"
+
+
+def test_a_stream_that_says_nothing_isnt_opened_for_ever(connect) -> None:
+    script = Script(GET=sent())
+
+    with pytest.raises(ConnectionFailed):
+        list(connect(script, patience=0.05).follow("e1"))
+
+    assert "DELETE" not in script.methods
+
+
+def test_whoever_leaves_a_stream_early_cancels_its_evaluation(connect) -> None:
+    script = Script(POST=running(), GET=sent((1, 0, "accepted"), (2, 1, "accepted"), DONE))
+
+    stream = connect(script).stream(["a", "b"], suite=TESTS)
+    assert next(stream)[0] == 0
+    stream.close()
+
+    assert script.methods[-1] == "DELETE"
+
+
+def test_a_stream_of_an_unknown_evaluation_is_refused(connect) -> None:
+    with pytest.raises(EvaluationUnknown, match="No such evaluation"):
+        list(connect(Script(GET=problem(404, "No such evaluation."))).follow("e9"))
+
+
+@pytest.mark.parametrize("text", ["event: judgement\ndata: nonsense\n\n", 'event: judgement\ndata: {"index": 0}\n\n'])
+def test_an_event_that_isnt_the_evaluators_is_said_to_be_so(connect, text: str) -> None:
+    with pytest.raises(AnswerNotUnderstood):
+        list(connect(Script(GET=sent(text))).follow("e1"))
+
+
+@given(cuts=st.lists(st.integers(0, 60)))
+def test_events_may_arrive_in_any_pieces(cuts: list[int]) -> None:
+    stream = "id: 1\r\nevent: a\ndata: é\ndata:x\n\n: no\n\ndata: b\n\ncut".encode()
+    edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    reader = EventReader()
+
+    events = [event for start, end in pairwise(edges) for event in reader.feed(stream[start:end])]
+
+    assert events == [ServerEvent("a", "é\nx", "1"), ServerEvent("message", "b")]
 
 
 # What goes wrong
@@ -594,6 +694,37 @@ def test_the_real_service_judges_each_kind_of_test(service, kind) -> None:
     assert [test.verdict for test in full.tests] == ["accepted", "accepted"]
     assert full.tests[0].match.rung
     assert runtime["sandbox"] == judged[0].runtime.sandbox
+
+
+def test_the_real_service_tells_of_each_judgement_when_it_is_made(service, kind) -> None:
+    slow = (
+        f"import time\ntime.sleep(1.5)\nprint(2)  # {kind.__name__}"  # or the second client would get it from the cache
+    )
+    quick = f"# {kind.__name__}\nprint(int(input()) + 1)"
+    heard: list[tuple[int, str, float]] = []
+    began = time.monotonic()
+    with kind(service) as client:
+        for index, judgement in client.stream([quick, slow, quick, f"{quick} + 1"], suite=TESTS):
+            heard.append((index, judgement.verdict, time.monotonic() - began))
+
+    assert sorted(index for index, _, _ in heard) == [0, 1, 2, 3]
+    assert [verdict for _, verdict, _ in sorted(heard)] == ["accepted"] * 3 + ["runtime_error"]
+    moments = {index: moment for index, _, moment in heard}
+    assert moments[0] == min(moments.values())
+    assert moments[1] - moments[0] > 0.5, "the quick ones were told of at once"
+
+
+def test_a_stream_of_the_real_service_that_is_left_cancels_there(service, kind) -> None:
+    sources, id = [f"import time\ntime.sleep(0.3)\nprint({number})" for number in range(20)], f"left-{kind.__name__}"
+    with kind(service) as client:
+        with contextlib.closing(client.stream(sources, suite=TESTS, id=id)) as stream:
+            next(stream)
+        evaluation = client.fetch(id)
+        verdicts = [judgement.verdict for _, judgement in client.follow(id)]
+
+    assert evaluation.state == "cancelled"
+    assert len(verdicts) == 20
+    assert "cancelled" in verdicts
 
 
 def test_the_real_service_judges_a_repeated_post_once(service, kind) -> None:

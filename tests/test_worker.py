@@ -34,7 +34,8 @@ SLOW = f"import time\ntime.sleep(0.1)\n{RIGHT}"
 
 
 def asked(*sources: str, **changes) -> dict:
-    programs = [{"program": {"source": source}} for source in sources]
+    """Each its own, however many are alike: what is asked for twice is judged once."""
+    programs = [{"program": {"source": f"{source}\n# {number}\n"}} for number, source in enumerate(sources)]
     return {"suite": {"tests": TESTS}, "submissions": programs, **changes}
 
 
@@ -96,6 +97,77 @@ async def test_programs_are_judged_and_waited_for(client, start_worker) -> None:
     assert len(lines) == 5
     assert f"evaluation={shown.id} index=0 verdict=accepted rung=" in lines[0]
     assert "input()" not in worker.said()
+
+
+async def test_equal_submissions_are_judged_once_and_each_gets_the_judgement(client, start_worker) -> None:
+    worker = start_worker()
+    body = asked(RIGHT, WRONG)
+    right, wrong = body["submissions"]
+    body["submissions"] = [right] * 40 + [wrong] + [right] * 23
+
+    answer = await client.post("/v1/evaluations", params={"wait": 50, "detail": "full"}, json=body)
+
+    shown = answer.json()
+    assert shown["counts"] == {"total": 64, "done": 64, "running": 0, "pending": 0}
+    assert [item["verdict"] for item in shown["judgements"]] == ["accepted"] * 40 + ["wrong_answer"] + ["accepted"] * 23
+    assert all(len(item["tests"]) == 3 for item in shown["judgements"])
+    assert worker.said().count("event=judged") == 2
+
+
+async def test_what_was_judged_before_is_taken_from_the_cache_unless_it_may_differ(client, start_worker) -> None:
+    worker = start_worker()
+    slow = "while True: pass"
+    body = asked(RIGHT, WRONG, "print(", "1 / 0", slow, limits={"cpu_seconds": 0.2})
+
+    first = (await client.post("/v1/evaluations", params={"wait": 50}, json=body)).json()["judgements"]
+    again = (await client.post("/v1/evaluations", params={"wait": 50}, json=body)).json()["judgements"]
+
+    assert [item["cached"] for item in first] == [False] * 5
+    assert [item["cached"] for item in again] == [True] * 4 + [False]
+    assert [{**item, "cached": False} for item in again[:4]] == first[:4]
+    assert again[4]["verdict"] == "time_limit"
+    assert worker.said().count("event=judged") == 6
+    health = (await client.get("/health")).json()
+    assert (health["cache"]["hits"], health["cache"]["misses"], health["cache"]["results"]) == (4, 6, 4)
+    assert health["cache"]["hit_rate"] == 0.4
+
+
+async def test_the_cache_can_be_switched_off(client, start_worker) -> None:
+    start_worker(result_cache_bytes=0)
+    body = asked(RIGHT)
+
+    for _ in range(2):
+        answer = await client.post("/v1/evaluations", params={"wait": 50}, json=body)
+        assert answer.json()["judgements"][0]["cached"] is False
+
+
+async def test_short_submissions_dont_wait_for_a_long_one_that_was_claimed_with_them(client, start_worker) -> None:
+    for _ in range(2):
+        start_worker()
+    endless = "n = int(input())\nwhile True: pass"
+    sources = [RIGHT] * 40 + [endless] + [RIGHT] * 20
+    await client.post("/v1/evaluations", json=asked(*sources, id="e", limits={"cpu_seconds": 4}))
+
+    async def short_ones_are_done() -> bool:
+        return (await client.get("/v1/evaluations/e", params={"detail": "summary"})).json()["counts"]["done"] == 60
+
+    await until(short_ones_are_done, 40)
+    counts = (await client.get("/v1/evaluations/e", params={"detail": "summary"})).json()["counts"]
+    assert counts == {"total": 61, "done": 60, "running": 1, "pending": 0}
+    assert (await finish(client, "e"))["judgements"][40]["verdict"] == "time_limit"
+
+
+async def test_a_small_evaluation_doesnt_wait_for_a_large_one(client, start_worker) -> None:
+    start_worker()
+    await client.post("/v1/evaluations", json=asked(*[SLOW] * 500, id="large"))
+    await until(lambda: running(client, "large"))
+
+    began = time.monotonic()
+    small = await client.post("/v1/evaluations", params={"wait": 50}, json=asked(RIGHT))
+
+    assert small.json()["judgements"][0]["verdict"] == "accepted"
+    assert time.monotonic() - began < 3
+    await client.delete("/v1/evaluations/large")
 
 
 async def test_when_a_worker_is_killed_all_comes_back_and_each_once(client, start_worker) -> None:
@@ -239,7 +311,7 @@ async def test_who_can_write_to_redis_cant_run_code_in_a_worker(client, start_wo
         answer = await client.post("/v1/evaluations", params={"wait": 50}, json=asked(RIGHT))
 
         assert answer.json()["judgements"][0]["verdict"] == "accepted"
-        assert honest.count == 0
+        await until(lambda: asyncio.to_thread(lambda: honest.count == 0))
     assert worker.process.poll() is None
     assert "isn't a turn" in worker.said()
     assert not touched.exists()
@@ -287,8 +359,8 @@ async def take_turn(settings: Settings, judge: ScriptedJudge, count: int) -> tup
     suite = InlineSuite(suite_id(SUITE_DATA), SUITE_DATA, 1)
     evaluations = Evaluations(settings)
     async with evaluations.opened():
-        submissions = [Submission(Program("pass"), suite.id) for _ in range(count)]
-        await evaluations.accept("e", Intake(submissions, {suite.id: suite}, "d"))
+        submissions = [Submission(Program(f"pass  # {number}"), suite.id) for number in range(count)]
+        await evaluations.accept("e", Intake.of(submissions, {suite.id: suite}))
         with redis.Redis.from_url(settings.redis) as store:
             claims = Claims(store, settings)
             taker = TurnTaker(claims, Heart("w", claims, settings, Runtime("none", "3")), judge, judge, settings)
@@ -336,9 +408,9 @@ class SilentClaims:
         """Count."""
         self.beats += 1
 
-    def renew(self, claim: Claim) -> Hold:
+    def renew(self, claims: list[Claim]) -> list[Hold]:
         """Always."""
-        return Hold.KEPT
+        return [Hold.KEPT] * len(claims)
 
     def retire(self, worker: str) -> None:
         """Nothing."""
@@ -348,7 +420,8 @@ def test_a_worker_whose_judge_hangs_falls_silent_and_ends_itself(caplog) -> None
     settings = Settings(redis_url="unix:///none", lease_seconds=0.5, stall_grace_seconds=0.1)
     claims, statuses = SilentClaims(), []
     heart = Heart("w", claims, settings, Runtime("none", "3"), statuses.append)
-    heart.take(Claim("e", 0, "w", Submission(Program(""), "s", Limits(wall_seconds=0.1)), 1))
+    heart.hand.take([Claim("e", 0, "w", Submission(Program(""), "s", Limits(wall_seconds=0.1)), 1)])
+    heart.hand.begin()
     heart.start()
     heart.join(10)
 
@@ -362,11 +435,12 @@ def test_a_worker_whose_judge_gets_on_lives() -> None:
     settings = Settings(redis_url="unix:///none", lease_seconds=0.5, stall_grace_seconds=0.3)
     claims, statuses = SilentClaims(), []
     heart = Heart("w", claims, settings, Runtime("none", "3"), statuses.append)
-    heart.take(Claim("e", 0, "w", Submission(Program(""), "s", Limits(wall_seconds=1)), 1))
+    heart.hand.take([Claim("e", 0, "w", Submission(Program(""), "s", Limits(wall_seconds=1)), 1)])
+    heart.hand.begin()
     heart.start()
     for _ in range(10):
         time.sleep(0.1)
-        heart.progress()
+        heart.hand.progress()
     heart.stop()
 
     assert statuses == []

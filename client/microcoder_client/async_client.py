@@ -53,6 +53,7 @@ class AsyncClient(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
         detail: str | None = None,
         wait: float = LONGEST_WAIT,
@@ -64,7 +65,14 @@ class AsyncClient(BaseClient):
         A task that is cancelled while it waits cancels the evaluation, and so do the deadline and a failing service.
         """
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         try:
             return await self._drive(self._evaluates(posting, wait, detail, self._until(deadline), progress))
@@ -81,6 +89,7 @@ class AsyncClient(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
         detail: str | None = None,
         deadline: float | None = None,
@@ -90,7 +99,14 @@ class AsyncClient(BaseClient):
         Leave the loop early only inside `contextlib.aclosing`, so that the evaluation is cancelled then and there.
         """
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         heard = self._listen(self._streams(posting, detail, self._until(deadline)))
         try:
@@ -119,11 +135,19 @@ class AsyncClient(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
     ) -> str:
         """Post without waiting; returns the id to `fetch` or `follow`. The arguments are those of `evaluate`."""
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         return (await self._drive(self._posts(posting, 0.0, "summary", self._until(None)))).id
 

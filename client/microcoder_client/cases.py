@@ -108,6 +108,7 @@ class Submission:
     policy: Mapping[str, Any] | None = None
     fail_fast: bool | None = None
     reward: str | None = None
+    test_order: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what can't be judged."""
@@ -122,8 +123,8 @@ class Submission:
             program = {"program": given({"source": self.source, "language": self.language, **program})}
         else:
             program = {"answer": self.answer, "whole_text_if_unfenced": self.whole_text_if_unfenced or None, **program}
-        rules = {"limits": self.limits, "policy": self.policy, "fail_fast": self.fail_fast, "reward": self.reward}
-        return given({**program, **rules})
+        rules = ("limits", "policy", "fail_fast", "reward", "test_order")
+        return given({**program, **{name: getattr(self, name) for name in rules}})
 
 
 def given(body: Mapping[str, Any]) -> dict[str, Any]:

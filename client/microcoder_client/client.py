@@ -52,6 +52,7 @@ class Client(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
         detail: str | None = None,
         wait: float = LONGEST_WAIT,
@@ -69,6 +70,7 @@ class Client(BaseClient):
             policy: how outputs are compared, such as `{"profile": "exact"}`.
             fail_fast: stop a submission at its first failed test.
             reward: `all_or_nothing` or `fraction`.
+            test_order: `adaptive` tries first what has failed other programs, where `fail_fast` is set.
             id: a name for the evaluation, so that it can be fetched later; a fresh one is drawn otherwise.
             detail: which tests a judgement lists: `summary` none, `failures` the first that failed, `full` all.
             wait: seconds that one request waits for the end before the client asks again.
@@ -80,7 +82,14 @@ class Client(BaseClient):
             ValueError: what was given makes no evaluation.
         """
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         try:
             return self._drive(self._evaluates(posting, wait, detail, self._until(deadline), progress))
@@ -98,6 +107,7 @@ class Client(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
         detail: str | None = None,
         deadline: float | None = None,
@@ -109,7 +119,14 @@ class Client(BaseClient):
         yielded twice.
         """
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         try:
             yield from self._listen(self._streams(posting, detail, self._until(deadline)))
@@ -132,11 +149,19 @@ class Client(BaseClient):
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
     ) -> str:
         """Post without waiting; returns the id to `fetch`. The arguments are those of `evaluate`."""
         posting = self._posting(
-            submissions, suite=suite, limits=limits, policy=policy, fail_fast=fail_fast, reward=reward, id=id
+            submissions,
+            suite=suite,
+            limits=limits,
+            policy=policy,
+            fail_fast=fail_fast,
+            reward=reward,
+            test_order=test_order,
+            id=id,
         )
         return self._drive(self._posts(posting, 0.0, "summary", self._until(None))).id
 

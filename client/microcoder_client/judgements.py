@@ -83,6 +83,8 @@ class Judgement:
     reason: str | None = None
     suspicion: str | None = None
     runtime: Runtime | None = None
+    cached: bool = False
+    """The service had judged the same submission before, and ran nothing again."""
 
     @property
     def accepted(self) -> bool:
@@ -151,6 +153,7 @@ def read_judgement(body: Mapping[str, Any]) -> Judgement:
         reason=body.get("reason"),
         suspicion=body.get("suspicion"),
         runtime=None if runtime is None else _read_runtime(runtime),
+        cached=body.get("cached") is True,
     )
 
 

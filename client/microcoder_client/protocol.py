@@ -123,6 +123,7 @@ class BaseClient:
         policy: Mapping[str, Any] | None = None,
         fail_fast: bool | None = None,
         reward: str | None = None,
+        test_order: str | None = None,
         id: str | None = None,
     ) -> Posting:
         shared = None if suite is None else suite_of(suite)
@@ -146,6 +147,7 @@ class BaseClient:
             "policy": policy,
             "fail_fast": fail_fast,
             "reward": reward,
+            "test_order": test_order,
             "submissions": items,
         }
         return Posting(identity, json.dumps(given(body), allow_nan=False).encode(), suites, len(items))
