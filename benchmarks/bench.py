@@ -31,9 +31,8 @@ class Size:
     fork_tests: int = 300
     requests: int = 200
     """To learn the latency of one."""
-    slow: int = 500
     queued: int = 10_000
-    copies: int = 16
+    copies: int = 8
     """Of each small workload."""
     scales: tuple[int, ...] = (1, 2, 4)
     peers: bool = True
@@ -41,7 +40,7 @@ class Size:
 
 
 QUICK = Size(
-    rounds=2, loop_rounds=1, groups=4, programs=48, fork_tests=60, requests=30, slow=60, queued=500, copies=2,
+    rounds=2, loop_rounds=1, groups=4, programs=48, fork_tests=60, requests=30, queued=500, copies=2,
     scales=(1, 2), peers=False,
 )  # fmt: skip
 """Small enough for a minute and a half. Everything is real, the figures are rough."""

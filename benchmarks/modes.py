@@ -31,6 +31,7 @@ from benchmarks.counting import Counter, CountingBackend
 from benchmarks.labelled import BadInput, Labelled, Problem, read_problems
 from benchmarks.library import count_processors
 from evaluator.errors import EvaluatorError, InvalidSubmission, SandboxUnavailable
+from evaluator.extraction import extract_code
 from evaluator.judge import Judge
 from evaluator.model import Judgement, Program, Submission, Suite, Verdict
 from evaluator.sandbox.pool import Pool, load_backend
@@ -124,7 +125,8 @@ class BothModes:
         return tally
 
     def _compare(self, problem: Problem, suite: Suite, item: Labelled, tally: Tally) -> None:
-        program = Program(item.text, entry_point=problem.entry_point, prelude=problem.prelude)
+        source = extract_code(item.text) if item.is_answer else item.text
+        program = None if source is None else Program(source, entry_point=problem.entry_point, prelude=problem.prelude)
         submission = Submission(program, suite.id, problem.limits, problem.policy)
         judges = self._mine()
         tally.programs += 1

@@ -110,7 +110,8 @@ def show(document: Figures, console: Console) -> None:
         table.add_column(heading, justify="right")
     for row in read_rows(document):
         table.add_row(row.text, row.key, row.value, row.goal, _word(row.holds))
-    console.print(table)
+    if table.rows:
+        console.print(table)
     for line in _tell_verdicts(document):
         console.print(line, highlight=False)
     if workloads := document.get("workloads"):

@@ -4,12 +4,12 @@
 generations of four models (`lcb_model_generations.jsonl` of the labelled sets), with all the tests that are known, a
 limit of 6 s, and an end at the first failure. A seed decides everything that is drawn.
 
-- *Shares.* As many accepted, wrong, crashing and looping programs as the 3 502 generations have, rounded to whole
-  programs by the largest remainder: of 512, 241 accepted, 227 wrong, 36 that crash and 8 that loop.
+- *Shares.* As many accepted, wrong, crashing and looping programs as among the 3 440 generations that hold a program,
+  rounded by the largest remainder: of 512, 245 accepted, 226 wrong, 32 that crash and 9 that loop.
 - *Groups.* A problem that is drawn has three or four generations, a group has eight programs. So a group takes its
   programs with repetition, and a repeated one gets a comment with its number as its last line: it does what the first
   does, and its text is its own, so that nothing that looks for equal texts is helped.
-- *Duplicates.* Of the generations, 1.1 % are word for word another one of their problem, although from another model.
+- *Duplicates.* Of these generations, 1.1 % are word for word another one of their problem, although from another model.
   So many of the repetitions stay without the comment. Samples of one model repeat each other more often: this errs on
   the side against whoever judges duplicates once.
 
@@ -94,13 +94,13 @@ def draw_reward_batch(folder: Path, groups: int = GROUPS, seed: int = SEED) -> B
     Raises:
         BadInput: the labelled generations aren't there, or can't be read.
     """
-    everything = [problem for problem in read_problems(folder / GENERATIONS) if problem.skip is None]
-    labels = Counter(item.label for problem in everything for item in problem.submissions)
-    quotas = share_out(labels, groups * GROUP_SIZE)
-    repeats = count_repeats(everything) / labels.total()
+    everything = [with_programs(problem) for problem in read_problems(folder / GENERATIONS) if problem.skip is None]
     problems = [problem for problem in everything if len(problem.submissions) >= VARIETY]
     if len(problems) < groups:
         raise BadInput(f"{GENERATIONS}: holds {len(problems)} problems, and {groups} are to be drawn; ask for fewer.")
+    labels = Counter(item.label for problem in everything for item in problem.submissions)
+    quotas = share_out(labels, groups * GROUP_SIZE)
+    repeats = count_repeats(everything) / labels.total()
     draw = random.Random(seed)
     for _ in range(ATTEMPTS):
         chosen = draw.sample(problems, groups)
@@ -115,6 +115,11 @@ def draw_reward_batch(folder: Path, groups: int = GROUPS, seed: int = SEED) -> B
         for program in tell_apart(programs)
     ]
     return Batch("reward_batch", repeat_some(entries, round(repeats * len(entries)), draw))
+
+
+def with_programs(problem: Problem) -> Problem:
+    """The problem without answers that hold no program."""
+    return replace(problem, submissions=tuple(item for item in problem.submissions if not item.is_answer))
 
 
 def share_out(weights: Counter[str], places: int) -> dict[str, int]:
