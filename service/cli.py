@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 
 import evaluator
+from service.rescore_command import rescore
 
 FAILED, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130
 """Exit statuses; what each means is said by the command."""
@@ -326,6 +327,9 @@ def _count_lines(file: Path) -> int | None:
         return None
     with file.open("rb") as lines:
         return sum(1 for line in lines if line.strip())
+
+
+app.command(short_help="Judge a model's LiveCodeBench generations again.")(rescore)
 
 
 @app.command(short_help="Say what works here, and what to do about the rest.")

@@ -1,0 +1,223 @@
+"""What a run has to say, in Markdown (`report.md`): the same sections as the page, as tables."""
+
+from collections.abc import Iterable, Sequence
+
+from evaluator.livecodebench.estimates import Estimate
+from service.rescore_charts import say_estimate
+from service.rescore_flips import OFFICIAL, PUBLISHED, Changed
+from service.rescore_summary import Costs, Side, Summary
+
+NAMES = {"ours": "MicroCoder", PUBLISHED: "published", OFFICIAL: "LiveCodeBench, run here"}
+LISTED = 40
+"""Changed verdicts that the reports list; all are in flips.jsonl."""
+
+
+def write_report(summary: Summary) -> str:
+    """The whole text."""
+    parts = [f"# {summary.name}, re-scored", describe_run(summary), _scores(summary), _agreements(summary)]
+    parts += [_changes(summary, side) for side in summary.agreements]
+    parts += [
+        _groups(summary),
+        _months(summary),
+        _errata(summary),
+        _times(summary),
+        _costs(summary),
+        _left_out(summary),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_run(summary: Summary) -> str:
+    """One paragraph: what was judged, under which rules, where."""
+    rules, runtime = summary.rules, summary.runtime
+    where = ", ".join(f"{name} {value}" for name, value in runtime.items() if value and name != "image")
+    return (
+        f"{summary.generations:,} generations of {summary.problems:,} problems, {summary.programs:,} programs; "
+        f"profile `{rules.profile}`, {rules.cpu_seconds:g} s of processor time a test{'; ' + where if where else ''}. "
+        f"Intervals are 95 % bootstraps over problems. {describe_alone(summary)}"
+    )
+
+
+def describe_alone(summary: Summary) -> str:
+    """How many programs were near the time limit."""
+    changed = len(summary.alone_changed)
+    return (
+        f"{summary.alone:,} programs ran near the time limit, or over it, and were judged again alone"
+        f"{f'; {changed} of them got another verdict then' if changed else ', with the same verdicts'}."
+        if summary.alone
+        else "No program came near the time limit."
+    )
+
+
+def describe_agreement(summary: Summary, side: str) -> str:
+    """How often the other side says the same."""
+    found = summary.agreements[side]
+    apart = ""
+    if found.kept != found.total:
+        apart = (
+            f" Without the problems that LiveCodeBench's errata name: {found.kept_same:,} of {found.kept:,} "
+            f"({_percent(found.kept_same, found.kept)})."
+        )
+    return (
+        f"{found.same:,} of {found.total:,} verdicts agree with {_say_side(side)} "
+        f"({_percent(found.same, found.total)}); {found.only_ours:,} are accepted here alone, "
+        f"{found.only_theirs:,} there alone.{apart}"
+    )
+
+
+def _say_side(side: str) -> str:
+    return "the published ones" if side == PUBLISHED else "LiveCodeBench's evaluator, run here on the same tests"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2f} %" if whole else "—"
+
+
+def _scores(summary: Summary) -> str:
+    header = ("", *(NAMES[side.name] for side in summary.sides))
+    rows = [
+        (f"pass@{k}", *(say_estimate(side.scores[k]) if k in side.scores else "—" for side in summary.sides))
+        for k in summary.ours.scores
+    ]
+    return "## Scores\n\n" + _table(header, rows)
+
+
+def _agreements(summary: Summary) -> str:
+    if not summary.agreements:
+        return ""
+    return "## Agreement\n\n" + "\n\n".join(describe_agreement(summary, side) for side in summary.agreements)
+
+
+def _changes(summary: Summary, side: str) -> str:
+    changes = [change for change in summary.changes if change.against == side]
+    if not changes:
+        return ""
+    title = f"## Changed verdicts, against {NAMES[side]}"
+    counts = _table(("reason", "verdicts"), [(reason, f"{n:,}") for reason, n in summary.reasons(side).most_common()])
+    ordered = rank_changes(summary, side)
+    header = ("generation", "there", "here", "reason", "proof")
+    rows = [
+        (
+            f"`{change.question_id}#{change.generation}`", "accepted" if change.other else "rejected",
+            change.verdict, str(change.reason), _escape(change.proof),
+        )
+        for change in ordered[:LISTED]
+    ]  # fmt: skip
+    more = len(ordered) - len(rows)
+    note = f"\n\n… and {more:,} more, in `flips.jsonl`." if more else ""
+    example = f"\n\nOne case again, with everything that it does:\n\n```console\n$ {ordered[0].command}\n```"
+    return f"{title}\n\n{counts}\n\n{_table(header, rows)}{note}{example}"
+
+
+def rank_changes(summary: Summary, side: str) -> list[Changed]:
+    """The changes of a side, rare reasons first: the interesting ones."""
+    counts = summary.reasons(side)
+    mine = [change for change in summary.changes if change.against == side]
+    return sorted(mine, key=lambda change: (counts[str(change.reason)], str(change.reason)))
+
+
+def _groups(summary: Summary) -> str:
+    groups = list(summary.ours.groups)
+    rows = [(*group, *_estimates(summary.sides, "groups", group)) for group in groups]
+    header = ("platform", "difficulty", "problems", *(NAMES[side.name] for side in summary.sides))
+    return "## pass@1 by platform and difficulty\n\n" + _table(header, rows)
+
+
+def _months(summary: Summary) -> str:
+    rows = [(month, *_estimates(summary.sides, "months", month)) for month in summary.ours.months]
+    header = ("month", "problems", *(NAMES[side.name] for side in summary.sides))
+    return "## pass@1 by month of the contest\n\n" + _table(header, rows)
+
+
+def _estimates(sides: Sequence[Side], name: str, key: object) -> tuple[str, ...]:
+    found: list[Estimate | None] = [getattr(side, name).get(key) for side in sides]
+    first = next(estimate for estimate in found if estimate is not None)
+    return (str(first.count), *("—" if one is None else say_estimate(one) for one in found))
+
+
+def _errata(summary: Summary) -> str:
+    if not summary.errata:
+        return ""
+    rows = [
+        (f"`{id}`", what, str(total), str(ours), "—" if published is None else str(published))
+        for id, what, total, ours, published in summary.errata
+    ]
+    header = ("problem", "what LiveCodeBench's errata say", "generations", "accepted here", "accepted there")
+    return "## Known errata\n\nCounted in the scores above, and apart in the agreement.\n\n" + _table(header, rows)
+
+
+def _times(summary: Summary) -> str:
+    rows = [(verdict, f"{count:,}") for verdict, count in summary.verdicts.most_common()]
+    changed = "".join(f"\n- {line}" for line in summary.alone_changed)
+    times = sorted(summary.times)
+    quantiles = ""
+    if times:
+        picked = ", ".join(f"{name} {times[int(share * (len(times) - 1))]:.3f} s" for name, share in _QUANTILES)
+        quantiles = f"\n\nSlowest test of the accepted programs: {picked}."
+    alone = f"\n\n{describe_alone(summary)}{chr(10) + changed if changed else ''}"
+    return "## Verdicts\n\n" + _table(("verdict", "programs"), rows) + quantiles + alone
+
+
+_QUANTILES = (("median", 0.5), ("90 % below", 0.9), ("99 % below", 0.99), ("largest", 1.0))
+
+
+def describe_costs(summary: Summary) -> list[tuple[str, ...]]:
+    """Rows: which programs, floor, both sides' seconds, their ratio, the ratio of the overheads."""
+    costs = summary.official_costs
+    if costs is None:
+        return []
+    pairs = (("all", costs.ours, costs.theirs), ("without time limits", costs.ours_without, costs.theirs_without))
+    return [_cost_row(name, ours, theirs) for name, ours, theirs in pairs]
+
+
+def _cost_row(name: str, ours: Costs, theirs: Costs) -> tuple[str, ...]:
+    over_ours, over_theirs = ours.busy - ours.floor, theirs.busy - ours.floor
+    ratio = f"{theirs.busy / ours.busy:.1f}×" if ours.busy else "—"
+    overhead = f"{over_theirs / over_ours:.1f}×" if over_ours > 0 else "—"
+    seconds = (f"{value:.1f} s" for value in (ours.floor, ours.busy, theirs.busy))
+    return (name, f"{ours.programs:,}", *seconds, ratio, overhead)
+
+
+COSTS_HEADER = ("programs", "number", "floor", "MicroCoder", "LiveCodeBench", "ratio", "ratio of overheads")
+
+
+def _costs(summary: Summary) -> str:
+    if summary.official_costs is None:
+        return ""
+    note = (
+        "Seconds of all workers, over their number, each side at work alone. The floor is the programs' own processor "
+        "time in our boxes; overhead is what is above it."
+    )
+    return f"## Cost\n\n{note}\n\n{_table(COSTS_HEADER, describe_costs(summary))}"
+
+
+def _left_out(summary: Summary) -> str:
+    lines = [f"- {line}" for line in list_left_out(summary)]
+    return "## Left out\n\n" + "\n".join(lines) if lines else ""
+
+
+def list_left_out(summary: Summary) -> list[str]:
+    """What isn't in the scores, a sentence each."""
+    lines = []
+    if summary.missing:
+        lines.append(f"{len(summary.missing):,} problems aren't in the files of problems: {_some(summary.missing)}.")
+    lines += [f"The tests of `{id}` can't be used: {why}" for id, why in sorted(summary.unusable.items())]
+    if summary.unjudged:
+        lines.append(
+            f"{len(summary.unjudged):,} generations couldn't be judged, by our own fault, and their problems are "
+            f"left out: {_some(summary.unjudged)}. Run the command again."
+        )
+    return lines
+
+
+def _some(names: Sequence[str], most: int = 10) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,253 @@
+"""Judging a file of generations: every program of a problem once, problems one after the other, boxes in parallel.
+
+Problems are read as a stream, and only those whose programs are waiting are held. A program that ran near the time
+limit is judged again when no other runs, and only that counts: a busy machine makes programs slower. What is judged is
+written at once, and not judged again by a run that goes on.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import InvalidSuite
+from evaluator.livecodebench.generations import Answers
+from evaluator.livecodebench.private_tests import Undecodable
+from evaluator.livecodebench.rows import FIELDS, Problem, Selection, iterate_problems
+from evaluator.model import Limits, Policy, Prelude, Program, Submission, Verdict
+from evaluator.suites import suite_id, write_suite
+from service.batch import Interrupted, Item, Judging
+from service.rescore_results import Key, Results, Rules, add_first_run, digest_of, make_line
+
+NEAR = 0.8
+"""The share of the time limit from which a test's time is near it."""
+WAITING = 4
+"""Calls, per worker, that are prepared."""
+HELD_BYTES = 256 << 20
+"""Tests that are held for programs that wait."""
+_CLASS = re.compile(r"^class Solution\b", re.M)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where problems come from, and which count."""
+
+    paths: tuple[Path, ...]
+    release: str | None = None
+    selection: Selection = field(default_factory=Selection)
+
+    def iterate(self, wanted: Iterable[str] | None = None) -> Iterator[Problem]:
+        """Those that are selected, and wanted."""
+        ids = None if wanted is None else frozenset(wanted)
+        for problem in iterate_problems(self.paths, self.release, ids):
+            if self.selection.has(problem.fields):
+                yield problem
+
+
+@dataclass(frozen=True)
+class Work:
+    """A program that is to be judged."""
+
+    key: Key
+    item: Item
+    functional: bool
+    given: int
+
+
+@dataclass
+class Survey:
+    """What came of reading the problems. `problems` are without their tests."""
+
+    problems: dict[str, Problem] = field(default_factory=dict)
+    unusable: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+
+def iterate_work(
+    answers: list[Answers], source: Source, rules: Rules, results: Results, survey: Survey, skip: Callable[[int], Any]
+) -> Iterator[Work]:
+    """The programs that are to be judged, a problem after the other; `survey` is filled on the way.
+
+    `skip` is told of the programs that needn't be judged.
+    """
+    by_id = {item.question_id: item for item in answers if item.question_id is not None}
+    for problem in source.iterate(by_id):
+        programs = dict.fromkeys(by_id[problem.id].programs)
+        try:
+            suite = write_suite(problem.read_tests())
+        except (Undecodable, InvalidSuite) as error:
+            survey.unusable[problem.id] = str(error)
+            skip(len(programs))
+            continue
+        survey.problems[problem.id] = replace(problem, public="", private="")
+        name = suite_id(suite)
+        for source_text in programs:
+            key = Key(problem.id, digest_of(source_text))
+            if results.has(key, name):
+                skip(1)
+            else:
+                yield make_work(key, source_text, problem, suite, rules)
+    for id, item in by_id.items():
+        is_known = id in survey.problems or id in survey.unusable
+        if not is_known and (not all(item.record.get(name) for name in FIELDS) or source.selection.has(item.record)):
+            survey.missing.append(id)
+            skip(len(set(item.programs)))
+
+
+def make_work(key: Key, text: str, problem: Problem, suite: bytes, rules: Rules) -> Work:
+    """A program with everything that judging it needs."""
+    function = problem.function
+    entry_point = f"Solution.{function}" if function is not None and _CLASS.search(text) else function
+    program = Program(text, entry_point=entry_point, prelude=Prelude.CONTEST) if text.strip() else None
+    submission = Submission(
+        program,
+        suite_id(suite),
+        Limits(cpu_seconds=rules.cpu_seconds),
+        Policy(profile=rules.profile),
+        fail_fast=rules.fail_fast,
+    )
+    wire: dict[str, Any] = {
+        "program": {"source": text, "entry_point": entry_point, "prelude": str(Prelude.CONTEST)},
+        "limits": {"cpu_seconds": rules.cpu_seconds},
+        "policy": {"profile": rules.profile},
+        "fail_fast": rules.fail_fast,
+    }
+    item = Item(0, key.question_id, None, wire, submission, suite)
+    return Work(key, item, function is not None, suite.count(b"\n"))
+
+
+@dataclass(frozen=True)
+class _Near:
+    """A program that ran near the limit, and the line of that run."""
+
+    work: Work
+    line: dict[str, Any]
+
+
+class Flow:
+    """Programs on their way through the boxes."""
+
+    def __init__(
+        self,
+        judging: Judging,
+        workers: int,
+        rules: Rules,
+        write: Callable[[dict[str, Any]], Any],
+        interrupt: threading.Event,
+    ) -> None:
+        """`write` gets the line of each program, in the calling thread."""
+        self._judging = judging
+        self._room = WAITING * workers
+        self._rules = rules
+        self._write = write
+        self._interrupt = interrupt
+        self._executor = ThreadPoolExecutor(workers, "judge")
+        self._batch: list[Work] = []
+        self._pending: dict[Future[list[dict[str, Any]]], list[Work]] = {}
+        self._near: list[_Near] = []
+        self.runtime: dict[str, Any] = {}
+        """Where programs were judged."""
+
+    def judge_all(self, works: Iterable[Work]) -> None:
+        """Judge them all.
+
+        Raises:
+            Interrupted: what was judged until then is written.
+        """
+        try:
+            for work in works:
+                if work.item.submission.program is None:
+                    self._write(_without_program(work))
+                    continue
+                self._batch.append(work)
+                if len(self._batch) >= self._judging.batch:
+                    self._send()
+                while len(self._pending) >= self._room or self._is_full():
+                    self._settle()
+                if _weigh(near.work for near in self._near) > HELD_BYTES:
+                    self._judge_near()
+            self._judge_near()
+        except BaseException:
+            self._stop()
+            raise
+        self._executor.shutdown()
+
+    def _is_full(self) -> bool:
+        return bool(self._pending) and _weigh(work for batch in self._pending.values() for work in batch) > HELD_BYTES
+
+    def _send(self) -> None:
+        batch, self._batch = self._batch, []
+        if batch:
+            self._pending[self._executor.submit(self._judge, batch)] = batch
+
+    def _judge(self, batch: list[Work]) -> list[dict[str, Any]]:
+        start = time.monotonic()
+        documents = self._judging.judge([work.item for work in batch])
+        seconds = (time.monotonic() - start) / len(batch)
+        self.runtime = next((document["runtime"] for document in documents if document.get("runtime")), self.runtime)
+        return [
+            make_line(work.key, work.item.submission.suite_id, work.functional, work.given, document, seconds)
+            for work, document in zip(batch, documents, strict=True)
+        ]
+
+    def _settle(self) -> None:
+        """Take what is judged; wait a moment where nothing is."""
+        done, _ = wait(self._pending, timeout=0.2, return_when=FIRST_COMPLETED)
+        if self._interrupt.is_set():
+            raise Interrupted
+        for future in done:
+            for work, line in zip(self._pending.pop(future), future.result(), strict=True):
+                if self._is_near(line):
+                    self._near.append(_Near(work, line))
+                else:
+                    self._write(line)
+
+    def _is_near(self, line: dict[str, Any]) -> bool:
+        slowest = max((test["cpu_seconds"] for test in line["tests"]), default=0.0)
+        return bool(line["verdict"] == Verdict.TIME_LIMIT or slowest > NEAR * self._rules.cpu_seconds)
+
+    def _judge_near(self) -> None:
+        """Judge again, each alone, what ran near the limit. Nothing else runs meanwhile."""
+        self._send()
+        while self._pending:
+            self._settle()
+        for near in self._near:
+            judged = self._executor.submit(self._judge, [near.work])
+            while not judged.done():
+                wait([judged], timeout=0.2)
+                if self._interrupt.is_set():
+                    raise Interrupted
+            self._write(add_first_run(judged.result()[0], near.line))
+        self._near = []
+
+    def _stop(self) -> None:
+        """End early: let calls return, and write what they bring, but for what is near the limit."""
+        self._judging.stop()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        wait(self._pending, timeout=self._judging.grace)
+        for future in self._pending:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                for line in future.result():
+                    if line["verdict"] != Verdict.CANCELLED and not self._is_near(line):
+                        self._write(line)
+
+
+def _weigh(works: Iterable[Work]) -> int:
+    """Bytes of the tests that these programs hold; those of one problem hold the same."""
+    return sum({work.item.submission.suite_id: len(work.item.suite) for work in works}.values())
+
+
+def _without_program(work: Work) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "verdict": Verdict.NO_CODE,
+        "detail": "The answer holds no program.",
+        "first_failed": None,
+        "cpu_seconds": 0.0,
+        "memory_bytes": 0,
+        "tests": [],
+    }
+    return make_line(work.key, work.item.submission.suite_id, work.functional, work.given, document, 0.0)
