@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from evaluator.errors import InvalidSuite
 from evaluator.suites import read_suite
-from service.evaluations import Conflict, End, Evaluations, Event, QueueFull, UnknownSuites
+from service.evaluations import Conflict, End, Evaluations, Event, QueueFull, UnknownSuites, beside
 from service.intake import Intake, Refused, prepare
 from service.problems import Problem, from_validation, invalid, unavailable
 from service.schemas import (
@@ -33,6 +33,8 @@ from service.suite_store import SuiteStoreFull, pack
 UPLOADS_AT_ONCE = 2
 """Suites that one process reads at a time: each is held in memory whole."""
 RETRY_AFTER = 5
+SMALL_BODY = 32 << 10
+"""Bytes of a request that is read at once."""
 
 Wait = Annotated[
     float,
@@ -87,7 +89,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         The same `id` with the same body is the same evaluation, however often it is posted.
         """
         body = await _read_json(request)
-        asked, intake = await asyncio.to_thread(_parse, body, settings)
+        asked, intake = await beside(len(body) > SMALL_BODY, _parse, body, settings)
         id = asked.id or uuid.uuid4().hex
         await _accept(evaluations, settings, id, intake)
         return await _answer(evaluations, settings, id, wait, detail, 202)

@@ -68,6 +68,8 @@ class Claimed:
     claims: tuple[Claim, ...] = ()
     hits: int = 0
     """Submissions that the cache of results has answered on the way."""
+    waiting: int = 0
+    """Submissions of the evaluation that still wait."""
 
 
 class Claims:
@@ -98,7 +100,7 @@ class Claims:
         """
         settings = self._settings
         times = (settings.result_ttl_seconds, settings.result_cache_ttl_seconds)
-        chosen, hits, *found = self._run(
+        chosen, hits, waiting, *found = self._run(
             self._claim, evaluation, owner, settings.lease_seconds, most, int(overtake), self._place, *times
         )
         id = chosen.decode()
@@ -113,7 +115,7 @@ class Claims:
             )
             for index, blob, attempt in zip(found[::3], found[1::3], found[2::3], strict=True)
         ]
-        return Claimed(id, tuple(claims), int(hits))
+        return Claimed(id, tuple(claims), int(hits), int(waiting))
 
     def renew(self, claims: Sequence[Claim]) -> list[Hold]:
         """Keep claims that were made at once."""
@@ -142,7 +144,7 @@ class Claims:
     def end_turn(self, evaluation: str, turn: str) -> None:
         """Put the evaluation back at the queue's tail while anything of it waits."""
         [fresh] = new_turns(1)
-        if self._run(self._next_turn, evaluation, turn, fresh, max(1, self._count_workers())):
+        if self._run(self._next_turn, evaluation, turn, fresh):
             self._turns.enqueue([(evaluation, fresh)])
 
     def heartbeat(self, worker: str, told: str, evaluation: str, turn: str) -> None:

@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 import redis.asyncio
@@ -19,9 +19,9 @@ import redis.asyncio.retry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from service.encoding import CANCELLED, dump_order, dump_submission, load_order, show
+from service.encoding import CANCELLED, dump_order, dump_submissions, load_order, show
 from service.intake import InlineSuite, Intake
-from service.living import LIVING
+from service.living import COUNT_LIVING, LIVING
 from service.records import ACCEPT, CANCEL, WATCH, Keys
 from service.settings import Settings
 from service.suite_store import SuiteStore, pack
@@ -31,8 +31,15 @@ LOOK_AGAIN = 10.0
 """Seconds after which a waiter reads the record even when nobody woke it."""
 WATCH_SECONDS = 60.0
 """How long workers ring for each judgement after the last listener was there."""
+COUNT_SECONDS = 1.0
+"""How long the number of workers is taken for unchanged. The workers themselves make up for turns that are missing."""
+FEW = 32
+"""Submissions whose text is made at once. More of them are left to a thread, which costs a switch there and back."""
 EVENTS_AT_ONCE = 100
 """Judgements that a listener reads at a time."""
+
+
+T = TypeVar("T")
 
 
 class Conflict(Exception):
@@ -104,7 +111,9 @@ class Evaluations:
         self._cancel = self._redis.register_script(CANCEL)
         self._watch = self._redis.register_script(WATCH)
         self._living = self._redis.register_script(LIVING)
+        self._count_living = self._redis.register_script(COUNT_LIVING)
         self.suites = SuiteStore(self._redis, self._keys, settings.suite_budget_bytes)
+        self._workers, self._count_again = 0, 0.0
         self._bells: dict[str, set[asyncio.Event]] = {}
         self._closing = False
 
@@ -132,11 +141,11 @@ class Evaluations:
             QueueFull: try again later.
             SuiteStoreFull: an inline suite finds no room.
         """
-        turns = new_turns(max(1, min(await self.count_workers(), len(intake.submissions))))
+        if time.monotonic() > self._count_again:
+            self._workers, self._count_again = await self.count_workers(), time.monotonic() + COUNT_SECONDS
+        turns = new_turns(max(1, min(self._workers, len(intake.submissions))))
         suites = intake.suite_ids
-        blobs = await asyncio.to_thread(
-            lambda: [mark + dump_submission(item) for mark, item in intake.submissions.items()]
-        )
+        blobs = await beside(len(intake.submissions) > FEW, dump_submissions, intake.submissions)
         counts = [self._settings.queue_bound, len(turns), len(suites)]
         order = dump_order(intake.order)
         arguments = [self._keys.prefix, id, intake.digest, order, *counts, *turns, *suites, *blobs]
@@ -181,7 +190,8 @@ class Evaluations:
         running = len(claimed) if not order else sum(map(places.count, claimed))
         counts = {"total": len(places), "done": done, "running": running, "pending": len(places) - done - running}
         head = json.dumps({"id": id, "state": name, "counts": counts})
-        body = await asyncio.to_thread(_judgements, places, judged, rest[0] if rest else {}, detail)
+        long = detail == "full" or len(judged) > FEW
+        body = await beside(long, _judgements, places, judged, rest[0] if rest else {}, detail)
         return f'{head[:-1]}, "judgements": [{body}]}}', name in ("done", "cancelled")
 
     async def wait(self, id: str, seconds: float) -> None:
@@ -253,7 +263,7 @@ class Evaluations:
 
     async def count_workers(self) -> int:
         """How many workers are alive."""
-        return len(await self._living(args=[self._keys.prefix]))
+        return int(await self._count_living(args=[self._keys.prefix]))
 
     async def workers(self) -> list[dict[str, Any]]:
         """What each living worker says of itself."""
@@ -266,12 +276,12 @@ class Evaluations:
             pipeline.scard(self._keys.of("live"))
             pipeline.get(self._keys.of("unfinished"))
             pipeline.llen(self._turns.key)
-            await self._living(args=[self._keys.prefix], client=pipeline)
+            await self._count_living(args=[self._keys.prefix], client=pipeline)
             pipeline.zcard(keys.of("kept"))
             pipeline.mget(keys.of("kept:bytes"), keys.of("kept:hits"), keys.of("kept:misses"))
             evaluations, submissions, turns, workers, results, counters = await pipeline.execute()
         size, hits, misses = (int(value or 0) for value in counters)
-        return Depth(evaluations, int(submissions or 0), turns, len(workers), results, size, hits, misses)
+        return Depth(evaluations, int(submissions or 0), turns, workers, results, size, hits, misses)
 
     async def _is_final(self, id: str) -> bool:
         state, cancelled = await self._redis.hmget(self._keys.evaluation(id), "state", "cancelled")
@@ -312,6 +322,11 @@ class Evaluations:
 def _strike(bells: set[asyncio.Event]) -> None:
     for bell in bells:
         bell.set()
+
+
+async def beside(long: bool, function: Callable[..., T], *arguments: Any) -> T:
+    """Call it; in a thread where it takes long, so that other requests go on meanwhile."""
+    return await asyncio.to_thread(function, *arguments) if long else function(*arguments)
 
 
 def _unseen(places: list[bytes], fresh: list[bytes], number: int, after: int) -> list[tuple[int, int, bytes]]:

@@ -16,6 +16,14 @@ return 1
 )
 """prefix, worker, what it says of itself, seconds until it counts as dead, the evaluation and turn in hand."""
 
+COUNT_LIVING = (
+    HELPERS
+    + """
+return redis.call('ZCOUNT', key('workers'), clock(), '+inf')
+"""
+)
+"""prefix. Returns how many workers are alive."""
+
 LIVING = (
     HELPERS
     + """

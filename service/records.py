@@ -23,7 +23,7 @@ Keys, all under the queue's name:
     workers    zset    worker → end of its lease             worker:<name>      what it runs, as JSON
     suites     zset    suite → last use                      suite:<id>[:…]     see `suite_store.py`
     kept       zset    cached result → last use              k:<name>   hash    its judgement (s) and tests (t)
-    kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int
+    kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int (a miss was judged)
 """
 
 from dataclasses import dataclass
@@ -172,15 +172,12 @@ CLAIM = (
     HELPERS
     + """
 local _, own, owner, lease, most, overtake, place, ttl, cache_ttl = unpack(ARGV)
-local hits, misses = 0, 0
+local hits = 0
 local function look_up(submission)
   if place == '' then return nil end
   local name = place .. string.sub(submission, 1, 32)
   local short, tests = unpack(redis.call('HMGET', key('k:' .. name), 's', 't'))
-  if not short then
-    misses = misses + 1
-    return nil
-  end
+  if not short then return nil end
   hits = hits + 1
   redis.call('ZADD', key('kept'), 'XX', clock(), name)
   redis.call('EXPIRE', key('k:' .. name), cache_ttl)
@@ -225,14 +222,13 @@ if overtake == '1' then
 end
 if #found == 0 and own ~= '' then id, found = own, take(own) end
 if hits > 0 then redis.call('INCRBY', key('kept:hits'), hits) end
-if misses > 0 then redis.call('INCRBY', key('kept:misses'), misses) end
-return {id, hits, unpack(found)}
+return {id, hits, redis.call('LLEN', part(id, 'p')), unpack(found)}
 """.replace("FRESH", str(FRESH))
 )
 """prefix, id, who claims, seconds of the lease, how many at most, whether (0 or 1) a fresh evaluation goes before, the
 place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the number
-of cached results, and index, submission, number of this attempt for each that is claimed. What was tried before is
-claimed alone: if it is what kills workers, it takes no other along."""
+of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed. What was
+tried before is claimed alone: if it is what kills workers, it takes no other along."""
 
 WATCH = (
     HELPERS
@@ -297,6 +293,7 @@ for at = 6, #ARGV, 4 do
   written[#written + 1] = first
 end
 count(id, stored, ttl)
+if budget ~= '0' then redis.call('INCRBY', key('kept:misses'), stored) end
 if kept then
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', key('kept'), '-inf', clock() - cache_ttl, 'LIMIT', 0, 100)) do
     forget(name)
@@ -369,15 +366,16 @@ claimed (an owner is `worker:turn:number`) is as dead as its worker, and makes r
 NEXT_TURN = (
     HELPERS
     + """
-local _, id, ended, fresh, workers = unpack(ARGV)
+local _, id, ended, fresh = unpack(ARGV)
 redis.call('ZREM', part(id, 't'), ended)
 local pending = redis.call('LLEN', part(id, 'p'))
-if redis.call('ZCARD', part(id, 't')) >= math.min(pending, tonumber(workers)) then return 0 end
+local workers = math.max(1, redis.call('ZCOUNT', key('workers'), clock(), '+inf'))
+if redis.call('ZCARD', part(id, 't')) >= math.min(pending, workers) then return 0 end
 redis.call('ZADD', part(id, 't'), clock(), fresh)
 return 1
 """
 )
-"""prefix, id, the turn that ended, the turn that may follow, workers. Returns 1 where it shall be enqueued."""
+"""prefix, id, the turn that ended, the turn that may follow. Returns 1 where it shall be enqueued."""
 
 TOP_UP = (
     HELPERS

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from rq import Queue, SimpleWorker
-from rq.exceptions import StopRequested
+from rq.exceptions import DeserializationError, StopRequested
 from rq.job import Job
 from rq.registry import FailedJobRegistry, StartedJobRegistry
 from rq.serializers import JSONSerializer
@@ -66,9 +66,13 @@ class TurnJob(Job):
         self.rate_limit_key = None
         self.repeats_left = None
 
-    def _execute(self) -> None:
+    def check(self) -> None:
+        """Raise `ForeignJob` unless this is a turn."""
         if self.func_name != TURN or len(self.args) != 1 or not isinstance(self.args[0], str):
             raise ForeignJob("The queue holds a job that isn't a turn. Who else writes to this Redis?")
+
+    def _execute(self) -> None:
+        self.check()
         type(self).handler(self.args[0], self.id)
 
 
@@ -107,15 +111,41 @@ class TurnWorker(SimpleWorker):
         self._turns = turns
         self._heart = heart
 
-    def perform_job(self, job: Any, queue: Any, execution: Any) -> bool:
-        """Take the turn while the heart keeps RQ's records of it fresh."""
-        self._heart.beat_for_rq = lambda: self.maintain_heartbeats(job, execution)
+    def execute_job(self, job: Any, queue: Any) -> None:
+        """Take the turn.
+
+        RQ's own way writes some forty records of a job, which nobody reads here: what happens to a turn stands in the
+        evaluation's record. So RQ forgets the turn when it is taken. A job that is no turn goes RQ's way, to failure.
+        """
         try:
-            return bool(super().perform_job(job, queue, execution))
+            job.check()
+        except (ForeignJob, DeserializationError):
+            super().execute_job(job, queue)
+            return
+        with self.connection.pipeline(transaction=False) as pipeline:
+            pipeline.lrem(queue.intermediate_queue.key, 1, job.id)
+            pipeline.delete(job.key)
+            pipeline.execute()
+        self._state = WorkerStatus.BUSY
+        self._heart.beat_for_rq = self.heartbeat
+        try:
+            job.perform()
         finally:
             self._heart.beat_for_rq = None
+            self._state = WorkerStatus.IDLE
             if self._turns.stopping:
                 self._stop_requested = True
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """Tell RQ that this worker lives. Often enough, not around each turn."""
+        recent = self.last_heartbeat is not None and (now() - self.last_heartbeat).total_seconds() < 2
+        if pipeline is not None or not recent:
+            super().heartbeat(timeout, pipeline)
+
+    def set_state(self, state: Any, pipeline: Any = None) -> None:
+        """Tell RQ what this worker does, where that is new."""
+        if pipeline is not None or state != self.get_state():
+            super().set_state(state, pipeline)
 
     def get_heartbeat_ttl(self, job: Any, working_time: float = 0.0) -> int:
         """Seconds after which RQ takes a silent turn for abandoned."""

@@ -183,6 +183,8 @@ class TurnTaker:
                 self._work_off(found.claims)
                 each = (time.monotonic() - began) / len(found.claims)
                 most = max(1, min(ROUND_SUBMISSIONS, int(ROUND_SECONDS / each)))
+            if found.evaluation == evaluation and not found.waiting:
+                break
 
     def _work_off(self, claims: Sequence[Claim]) -> None:
         self._hand.take(claims)
