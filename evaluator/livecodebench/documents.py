@@ -37,7 +37,10 @@ def open_plain(path: Path) -> io.BufferedReader:
         raise UnreadableFile(f"Can't read {path}: {error.strerror}.") from None
     start = opened.peek(4)[:4]
     if start.startswith(GZIP):
-        return io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=opened)))
+        opened.close()
+        return io.BufferedReader(
+            cast(io.RawIOBase, gzip.open(path))
+        )  # unlike a GzipFile on `opened`, it closes its file
     if start == ZSTANDARD:
         return _open_zstandard(path, opened)
     return opened
