@@ -33,7 +33,7 @@ from benchmarks.peers.sides import CannotRun
 from benchmarks.reward_step import measure_reward_batch, measure_scale
 from benchmarks.small_work import measure_numpy, measure_service, measure_small_workloads, measure_trivial
 from benchmarks.waiting import measure_latency, measure_queue
-from benchmarks.workloads import GENERATIONS, SEED
+from benchmarks.workloads import SEED, SOURCES
 from evaluator.errors import EvaluatorError
 from service.redis_server import RedisUnavailable
 
@@ -192,8 +192,9 @@ def _check(options: argparse.Namespace) -> None:
             raise BadInput(f"{path}: there is no such folder; make it first.")
     if options.markdown is not None:
         tables.check_place(options.markdown)
-    if {"reward_batch", "scale"} & set(options.only) and not (options.data / GENERATIONS).is_file():
-        raise BadInput(f"{options.data / GENERATIONS}: there is no such file; name the labelled sets with --data.")
+    missing = [name for name in SOURCES if not (options.data / name).is_file()]
+    if {"reward_batch", "scale"} & set(options.only) and missing:
+        raise BadInput(f"{options.data / missing[0]}: there is no such file; name the labelled sets with --data.")
 
 
 def _fail(console: Console, sentence: object, status: int = 2) -> int:

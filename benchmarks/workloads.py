@@ -1,15 +1,18 @@
 """What `compare` lets evaluators judge: a reward batch as a step of GRPO makes it, and small workloads of one kind.
 
-**The reward batch**: 64 problems with 8 programs each, 512 in all. Problems and programs are real: LiveCodeBench
-generations of four models (`lcb_model_generations.jsonl` of the labelled sets), with all the tests that are known, a
-limit of 6 s, and an end at the first failure. A seed decides everything that is drawn.
+**The reward batch**: 64 problems with 8 programs each, 512 in all, under a limit of 6 s and up to the first failure.
+All of it is real, and a seed decides everything that is drawn.
 
-- *Shares.* As many accepted, wrong, crashing and looping programs as among the 3 440 generations that hold a program,
-  rounded by the largest remainder: of 512, 245 accepted, 226 wrong, 32 that crash and 9 that loop.
-- *Groups.* A problem that is drawn has three or four generations, a group has eight programs. So a group takes its
-  programs with repetition, and a repeated one gets a comment with its number as its last line: it does what the first
-  does, and its text is its own, so that nothing that looks for equal texts is helped.
-- *Duplicates.* Of these generations, 1.1 % are word for word another one of their problem, although from another model.
+- *Problems* are contest problems, as trainers use them, of four labelled sets: those with a full list of tests (five or
+  more: fewer are the statement's samples), three or more programs that end, and answers that can be compared without a
+  checker. So no evaluator is at a loss, and none is measured on sample tests, which take no time to run.
+- *Shares.* As many accepted, wrong, crashing and looping programs as among the 3 440 LiveCodeBench generations of four
+  models that hold a program (`lcb_model_generations.jsonl`), rounded by the largest remainder: of 512, 245 accepted,
+  226 wrong, 32 that crash and 9 that loop.
+- *Groups.* A group takes eight programs of its problem with repetition, and a repeated one gets a comment with its
+  number as its last line: it does what the first does, and its text is its own, so that nothing that looks for equal
+  texts is helped.
+- *Duplicates.* Of the generations, 1.1 % are word for word another one of their problem, although from another model.
   So many of the repetitions stay without the comment. Samples of one model repeat each other more often: this errs on
   the side against whoever judges duplicates once.
 
@@ -30,8 +33,13 @@ SEED = 20_261_130
 GROUPS = 64
 GROUP_SIZE = 8
 CPU_SECONDS = 6.0
+SOURCES = (GENERATIONS, "apps_stdin.jsonl", "kattis_icpc.jsonl", "leetcode_debugbench.jsonl")
 VARIETY = 3
-"""Programs that a problem must have to be drawn: a group isn't one program eight times."""
+"""Programs that end, of which a problem must have so many to be drawn: a group isn't one program eight times."""
+FULL_LIST = 5
+"""Tests that a problem must have to be drawn."""
+LEAST_LIMIT = 5.0
+"""A program that was found to loop under less isn't taken for one that loops."""
 ATTEMPTS = 1_000
 """Draws of problems until one has programs of every kind in it."""
 LOOPING = str(Verdict.TIME_LIMIT)
@@ -92,15 +100,16 @@ def draw_reward_batch(folder: Path, groups: int = GROUPS, seed: int = SEED) -> B
     """The reward batch.
 
     Raises:
-        BadInput: the labelled generations aren't there, or can't be read.
+        BadInput: the labelled sets aren't there, or can't be read.
     """
-    everything = [with_programs(problem) for problem in read_problems(folder / GENERATIONS) if problem.skip is None]
-    problems = [problem for problem in everything if len(problem.submissions) >= VARIETY]
+    generations = [with_programs(problem) for problem in read_problems(folder / GENERATIONS)]
+    labels = Counter(item.label for problem in generations for item in problem.submissions)
+    problems = [with_programs(problem) for name in SOURCES for problem in read_problems(folder / name)]
+    problems = [problem for problem in problems if is_fit(problem)]
     if len(problems) < groups:
-        raise BadInput(f"{GENERATIONS}: holds {len(problems)} problems, and {groups} are to be drawn; ask for fewer.")
-    labels = Counter(item.label for problem in everything for item in problem.submissions)
+        raise BadInput(f"{folder}: holds {len(problems)} fit problems, and {groups} are to be drawn; ask for fewer.")
     quotas = share_out(labels, groups * GROUP_SIZE)
-    repeats = count_repeats(everything) / labels.total()
+    repeats = count_repeats(generations) / labels.total()
     draw = random.Random(seed)
     for _ in range(ATTEMPTS):
         chosen = draw.sample(problems, groups)
@@ -108,7 +117,7 @@ def draw_reward_batch(folder: Path, groups: int = GROUPS, seed: int = SEED) -> B
         if groups_of_programs is not None:
             break
     else:
-        raise BadInput(f"{GENERATIONS}: no draw of {groups} problems has programs of every kind; ask for more.")
+        raise BadInput(f"{folder}: no draw of {groups} problems has programs of every kind; ask for more.")
     entries = [
         Entry(bound(problem), program)
         for problem, programs in zip(chosen, groups_of_programs, strict=True)
@@ -118,8 +127,22 @@ def draw_reward_batch(folder: Path, groups: int = GROUPS, seed: int = SEED) -> B
 
 
 def with_programs(problem: Problem) -> Problem:
-    """The problem without answers that hold no program."""
-    return replace(problem, submissions=tuple(item for item in problem.submissions if not item.is_answer))
+    """The problem without answers that hold no program, and without programs of which it isn't known that they loop."""
+    loops_for_sure = problem.limits.cpu_seconds >= LEAST_LIMIT
+    items = (item for item in problem.submissions if not item.is_answer)
+    kept = tuple(item for item in items if item.label != LOOPING or loops_for_sure)
+    return replace(problem, submissions=kept)
+
+
+def is_fit(problem: Problem) -> bool:
+    """Whether a problem may be drawn."""
+    plain = problem.skip is None and problem.checker in (None, TOKENS)
+    return plain and len(problem.tests) >= FULL_LIST and len(list_ending(problem)) >= VARIETY
+
+
+def list_ending(problem: Problem) -> list[Labelled]:
+    """Its programs that don't loop."""
+    return [item for item in problem.submissions if item.label != LOOPING]
 
 
 def share_out(weights: Counter[str], places: int) -> dict[str, int]:
@@ -139,10 +162,11 @@ def count_repeats(problems: Iterable[Problem]) -> int:
 def deal(problems: list[Problem], quotas: dict[str, int], draw: random.Random) -> list[list[Labelled]] | None:
     """A group of programs for each problem, so that every label gets its quota. None: these problems can't give it.
 
-    First each place gets any program of its problem. Then places change, chosen at random, from labels that are above
-    their quota to labels that are below.
+    First each place gets any program of its problem that ends. Then places change, chosen at random, from labels that
+    are above their quota to labels that are below.
     """
-    places = [(problem, draw.choice(problem.submissions)) for problem in problems for _ in range(GROUP_SIZE)]
+    ending = {problem.id: list_ending(problem) for problem in problems}
+    places = [(problem, draw.choice(ending[problem.id])) for problem in problems for _ in range(GROUP_SIZE)]
     missing = Counter(quotas)
     missing.subtract(program.label for _, program in places)
     for label in sorted(quotas, key=quotas.__getitem__):

@@ -16,6 +16,7 @@ from benchmarks.served import Service
 from benchmarks.workloads import (
     GENERATIONS,
     GROUP_SIZE,
+    SOURCES,
     Batch,
     Entry,
     draw_reward_batch,
@@ -90,12 +91,13 @@ def test_the_reward_batch_has_the_shares_of_the_generations(generations: Path):
 
 
 def test_every_program_belongs_to_its_problem_with_all_tests(generations: Path):
-    known = {problem.id: problem for problem in read_problems(generations / GENERATIONS)}
+    known = {problem.id: problem for name in SOURCES for problem in read_problems(generations / name)}
     for entry in draw_reward_batch(generations).entries:
         problem = known[entry.problem.id]
         texts = {(item.label, item.text) for item in problem.submissions}
         assert (entry.program.label, entry.program.text.rpartition("\n# sample ")[0] or entry.program.text) in texts
         assert entry.problem.tests == problem.tests
+        assert len(problem.tests) >= 5
 
 
 def test_a_seed_decides_what_is_drawn(generations: Path):
@@ -118,8 +120,9 @@ def test_the_variant_lacks_the_looping_programs_and_nothing_else(generations: Pa
 
 
 def test_too_few_problems_are_told_of(tmp_path: Path):
-    (tmp_path / GENERATIONS).write_text("")
-    with pytest.raises(BadInput, match="holds 0 problems, and 64 are to be drawn"):
+    for name in SOURCES:
+        (tmp_path / name).write_text("")
+    with pytest.raises(BadInput, match="holds 0 fit problems, and 64 are to be drawn"):
         draw_reward_batch(tmp_path)
 
 
