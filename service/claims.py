@@ -34,6 +34,16 @@ class Hold(IntEnum):
     """It ran out and is another's now, or somebody has judged it already."""
 
 
+class Overtaking(IntEnum):
+    """Which evaluations that are hardly begun go before the one that has its turn."""
+
+    NONE = 0
+    FRESH = 1
+    """The newest of them."""
+    RECENT = 2
+    """The newest of them, if it arrived within two seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A submission in hand."""
@@ -91,12 +101,12 @@ class Claims:
         self._top_up = redis.register_script(TOP_UP)
         self._heartbeat = redis.register_script(HEARTBEAT)
 
-    def claim(self, evaluation: str, owner: str, most: int = 1, *, overtake: bool = False) -> Claimed:
+    def claim(self, evaluation: str, owner: str, most: int = 1, *, overtake: Overtaking = Overtaking.NONE) -> Claimed:
         """Submissions that wait, at most so many. `owner`, `worker:turn:number`, is used once.
 
         Args:
             evaluation: whose; empty for none in particular.
-            overtake: an evaluation that is hardly begun, the newest, goes before.
+            overtake: which evaluation goes before, if there is such a one.
         """
         settings = self._settings
         times = (settings.result_ttl_seconds, settings.result_cache_ttl_seconds)

@@ -35,9 +35,9 @@ class Hand:
         self._hold = Hold.KEPT
 
     def take(self, claims: Sequence[Claim]) -> None:
-        """Hold these."""
+        """Hold these and nothing else: what an error has left here is another's when its lease has run out."""
         with self._lock:
-            self._waiting.extend(claims)
+            self._waiting, self._judged, self._begun = deque(claims), [], None
 
     def begin(self) -> Claim | None:
         """The next one to judge; None where none is left."""
@@ -127,6 +127,10 @@ class Hand:
     def progress(self) -> None:
         """The judge has finished a test."""
         self._progress = time.monotonic()
+
+    def age(self) -> float:
+        """Seconds since the one in hand was begun; 0 where there is none."""
+        return 0.0 if self._begun is None else time.monotonic() - self._began
 
     def silence(self) -> tuple[Claim, float] | None:
         """What is being judged, and the seconds since its last progress."""

@@ -49,6 +49,12 @@ class Heart(threading.Thread):
         self._turn = ("", "")
         self._stopped = threading.Event()
         self.hand = Hand(claims)
+        self._hands = [self.hand]
+
+    def second_hand(self) -> Hand:
+        """A hand more to keep alive."""
+        self._hands.append(Hand(self._claims))
+        return self._hands[-1]
 
     def run(self) -> None:
         """Beat until stopped."""
@@ -56,7 +62,8 @@ class Heart(threading.Thread):
         due = 0.0
         while not self._hangs():
             try:
-                self.hand.share()
+                for hand in self._hands:
+                    hand.share()
                 if time.monotonic() >= due:
                     due = time.monotonic() + pause
                     self.beat()
@@ -68,7 +75,8 @@ class Heart(threading.Thread):
     def beat(self) -> None:
         """Tell Redis of this worker and what it has in hand, now."""
         self._claims.heartbeat(self.worker, self._told, *self._turn)
-        self.hand.renew()
+        for hand in self._hands:
+            hand.renew()
         if (beat := self.beat_for_rq) is not None:
             beat()
 
@@ -86,7 +94,10 @@ class Heart(threading.Thread):
         self._turn = (evaluation, turn)
 
     def _hangs(self) -> bool:
-        found = self.hand.silence()
+        return any(map(self._is_stuck, self._hands))
+
+    def _is_stuck(self, hand: Hand) -> bool:
+        found = hand.silence()
         if found is None:
             return False
         claim, silent = found

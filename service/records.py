@@ -23,7 +23,7 @@ Keys, all under the queue's name:
     workers    zset    worker → end of its lease             worker:<name>      what it runs, as JSON
     suites     zset    suite → last use                      suite:<id>[:…]     see `suite_store.py`
     kept       zset    cached result → last use              k:<name>   hash    its judgement (s) and tests (t)
-    kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int (a miss was judged)
+    kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int
 """
 
 from dataclasses import dataclass
@@ -34,6 +34,8 @@ EVENTS_KEPT = 10_000
 
 FRESH = 8
 """An evaluation counts as hardly begun until so many of its submissions were claimed."""
+RECENT_SECONDS = 2
+"""An evaluation has just arrived for so long."""
 ENTRY_BYTES = 400
 """What a cached result takes beyond its text: two names of 64 bytes, a hash, places in a set and a hash."""
 
@@ -216,19 +218,20 @@ local function take(id)
   return found
 end
 local id, found = own, {}
-if overtake == '1' then
-  local newest = redis.call('ZREVRANGE', key('fresh'), 0, 0)[1]
+if overtake ~= '0' then
+  local since = overtake == '2' and clock() - RECENT or '-inf'
+  local newest = redis.call('ZREVRANGEBYSCORE', key('fresh'), '+inf', since, 'LIMIT', 0, 1)[1]
   if newest and newest ~= own then id, found = newest, take(newest) end
 end
 if #found == 0 and own ~= '' then id, found = own, take(own) end
 if hits > 0 then redis.call('INCRBY', key('kept:hits'), hits) end
 return {id, hits, redis.call('LLEN', part(id, 'p')), unpack(found)}
-""".replace("FRESH", str(FRESH))
+""".replace("FRESH", str(FRESH)).replace("RECENT", str(RECENT_SECONDS))
 )
-"""prefix, id, who claims, seconds of the lease, how many at most, whether (0 or 1) a fresh evaluation goes before, the
-place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the number
-of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed. What was
-tried before is claimed alone: if it is what kills workers, it takes no other along."""
+"""prefix, id, who claims, seconds of the lease, how many at most, which fresh evaluations go before (an `Overtaking`),
+the place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the
+number of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed.
+What was tried before is claimed alone: if it is what kills workers, it takes no other along."""
 
 WATCH = (
     HELPERS

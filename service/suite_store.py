@@ -5,6 +5,7 @@ needs. So a suite may be gone when it is named again; the client is told to uplo
 with an evaluation stays until that is done.
 """
 
+import threading
 import time
 import zlib
 from collections import OrderedDict
@@ -153,13 +154,14 @@ class SuiteLost(Exception):
 
 
 class SuiteCache:
-    """Decoded suites, the least recently used dropped first. Counts their bytes as uploaded."""
+    """Decoded suites, the least recently used dropped first. Counts their bytes as uploaded. Threads may share it."""
 
     def __init__(self, read: Callable[[str], bytes | None], budget: int) -> None:
         """`read` gets a suite's bytes; at most `budget` bytes are kept, or one suite."""
         self._read = read
         self._budget = budget
         self._suites: OrderedDict[str, tuple[Suite, int]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get(self, id: str) -> Suite:
         """The suite.
@@ -167,14 +169,15 @@ class SuiteCache:
         Raises:
             SuiteLost: it isn't stored.
         """
-        if id in self._suites:
-            self._suites.move_to_end(id)
-            return self._suites[id][0]
-        data = self._read(id)
-        if data is None:
-            raise SuiteLost(id)
-        suite = read_suite(data)
-        self._suites[id] = (suite, len(data))
-        while len(self._suites) > 1 and sum(size for _, size in self._suites.values()) > self._budget:
-            self._suites.popitem(last=False)
-        return suite
+        with self._lock:
+            if id in self._suites:
+                self._suites.move_to_end(id)
+                return self._suites[id][0]
+            data = self._read(id)
+            if data is None:
+                raise SuiteLost(id)
+            suite = read_suite(data)
+            self._suites[id] = (suite, len(data))
+            while len(self._suites) > 1 and sum(size for _, size in self._suites.values()) > self._budget:
+                self._suites.popitem(last=False)
+            return suite

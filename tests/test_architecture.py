@@ -44,7 +44,7 @@ EVALUATOR = (
 )
 BROAD_EXCEPT = {
     # The job boundary and the closing of a box.
-    "service.worker", "service.turns", "service.batch",
+    "service.desk", "service.turns", "service.batch",
     # What a program raises is anything; a forked child must never go on as a second runner.
     "evaluator.sandbox.runner.assertion", "evaluator.sandbox.runner.launch", "evaluator.sandbox.runner.main",
     "evaluator.sandbox.runner.tools", "evaluator.sandbox.runner.servant", "evaluator.sandbox.runner.tester",

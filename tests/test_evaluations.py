@@ -10,7 +10,7 @@ import redis
 
 from evaluator.model import Judgement, Limits, Policy, Program, Submission, TestCase, TestKind, TestOrder, Verdict
 from evaluator.suites import suite_id, write_suite
-from service.claims import Claim, Claims, Hold, Judged
+from service.claims import Claim, Claims, Hold, Judged, Overtaking
 from service.encoding import dump_judgement, dump_submission, load_submission
 from service.evaluations import Evaluations
 from service.intake import InlineSuite, Intake
@@ -342,7 +342,7 @@ async def test_a_fresh_evaluation_goes_before_one_that_has_begun_but_not_before_
     await evaluations.accept("first", intake(1))
     await evaluations.accept("second", intake(2))
 
-    found = [claims.claim("large", f"b{number}", overtake=True) for number in range(4)]
+    found = [claims.claim("large", f"b{number}", overtake=Overtaking.FRESH) for number in range(4)]
     without = claims.claim("large", "c")
 
     assert [item.evaluation for item in found] == ["second", "second", "first", "large"]
@@ -353,9 +353,19 @@ async def test_a_fresh_evaluation_goes_before_one_that_has_begun_but_not_before_
 async def test_an_evaluation_is_fresh_only_for_its_first_submissions(evaluations, claims) -> None:
     await evaluations.accept("large", intake(500))
 
-    found = [claims.claim("", f"a{number}", overtake=True).evaluation for number in range(12)]
+    found = [claims.claim("", f"a{number}", overtake=Overtaking.FRESH).evaluation for number in range(12)]
 
     assert found == ["large"] * 8 + [""] * 4
+
+
+async def test_who_looks_for_what_has_just_arrived_leaves_the_rest(evaluations, claims, store) -> None:
+    await evaluations.accept("old", intake(1))
+    await evaluations.accept("new", intake(1))
+    store.zincrby("microcoder:fresh", -3, "old")
+
+    found = [claims.claim("", f"a{number}", overtake=Overtaking.RECENT) for number in range(2)]
+
+    assert [(item.evaluation, len(item.claims)) for item in found] == [("new", 1), ("", 0)]
 
 
 # The cache of results

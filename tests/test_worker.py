@@ -170,6 +170,27 @@ async def test_a_small_evaluation_doesnt_wait_for_a_large_one(client, start_work
     await client.delete("/v1/evaluations/large")
 
 
+async def test_a_small_evaluation_doesnt_wait_for_a_program_that_loops(client, start_worker) -> None:
+    worker = start_worker()
+    endless = "n = int(input())\nwhile True: pass"
+    await client.post("/v1/evaluations", json=asked(*[endless] * 20, id="loops", limits={"cpu_seconds": 15}))
+
+    async def loops() -> bool:
+        return (await client.get("/v1/evaluations/loops")).json()["counts"]["running"] > 0
+
+    await until(loops)
+    await asyncio.sleep(1)
+
+    small = await client.post("/v1/evaluations", params={"wait": 12}, json=asked(RIGHT, WRONG))
+
+    assert [item and item["verdict"] for item in small.json()["judgements"]] == ["accepted", "wrong_answer"]
+    assert (await client.get("/v1/evaluations/loops")).json()["counts"]["done"] == 0
+    worker.process.terminate()
+    assert await asyncio.to_thread(worker.process.wait, 30) == 0
+    counts = (await client.get("/v1/evaluations/loops")).json()["counts"]
+    assert (counts["running"], counts["done"] + counts["pending"]) == (0, 20)
+
+
 async def test_when_a_worker_is_killed_all_comes_back_and_each_once(client, start_worker) -> None:
     workers = [start_worker(), start_worker()]
     sources = [SLOW if number % 2 else WRONG for number in range(24)]
