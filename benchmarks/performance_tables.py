@@ -55,6 +55,9 @@ GOALS: tuple[tuple[str, str, str, float | None], ...] = (
     ("… latency of a fetch", "queue.latency_ratio.fetch_ms", "", None),
     ("Redis commands a submission", "queue.redis_commands_per_submission", "", None),
     ("Redis bytes a submission", "queue.redis_bytes_per_submission", "", None),
+    ("Redis's processor time a submission, µs", "queue.redis_cpu_us_per_submission", "", None),
+    ("submissions a second that the API takes", "queue.post.submissions_a_second", "", None),
+    ("submissions a second that the workers finish", "queue.judge.submissions_a_second", "", None),
 )  # fmt: skip
 """What is shown, its key, and the goal."""
 

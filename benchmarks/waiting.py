@@ -94,7 +94,7 @@ def measure_queue(bench: Bench) -> Figures:
                 _wait_for(api, ids)
                 seconds = time.perf_counter() - started
                 figures["judge"] = meter.per_submission(count) | {"submissions_a_second": round(count / seconds, 1)}
-    for name in ("commands", "bytes"):
+    for name in ("commands", "bytes", "cpu_us"):
         figures[f"redis_{name}_per_submission"] = round(figures["post"][name] + figures["judge"][name], 2)
     return figures
 
@@ -174,6 +174,7 @@ class Meter:
         self._store = store
         self._commands = self._count_commands()
         self._bytes = self._count_bytes()
+        self._cpu = self._count_cpu()
 
     def _count_commands(self) -> Counter[str]:
         stats = self._store.info("commandstats")
@@ -183,12 +184,17 @@ class Meter:
         stats = self._store.info("stats")
         return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
 
+    def _count_cpu(self) -> float:
+        stats = self._store.info("cpu")
+        return float(stats["used_cpu_user"]) + float(stats["used_cpu_sys"])
+
     def per_submission(self, count: int) -> Figures:
-        """Commands, those inside of scripts as well, and bytes in both directions; and the commonest commands."""
+        """Commands, those inside of scripts as well; bytes in both directions; the server's own processor time."""
         commands = self._count_commands()
         commands.subtract(self._commands)
         return {
             "commands": round(commands.total() / count, 2),
             "bytes": round((self._count_bytes() - self._bytes) / count),
+            "cpu_us": round(1e6 * (self._count_cpu() - self._cpu) / count, 1),
             "by_command": {name: round(calls / count, 2) for name, calls in commands.most_common(12)},
         }
