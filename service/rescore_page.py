@@ -48,7 +48,8 @@ i.official { background: var(--official); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { text-align: left; padding: 5px 10px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--soft); font-weight: 500; } td.proof { overflow-wrap: anywhere; min-width: 260px; }
-code, pre { font: 12px ui-monospace, monospace; } pre { background: var(--card); padding: 10px; overflow-x: auto; }
+code, pre { font: 12px ui-monospace, monospace; } pre { background: var(--card); padding: 10px;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
 td code { white-space: nowrap; }
 """
 
@@ -110,13 +111,11 @@ def _months(summary: Summary) -> str:
 def _side(summary: Summary, side: str) -> str:
     found = summary.agreements[side]
     there = NAMES[side]
+    word = "published" if side == PUBLISHED else "there"
     matrix = draw_matrix(
         ((found.both_right, found.only_ours), (found.only_theirs, found.both_wrong)),
         ("accepted here", "rejected here"),
-        (
-            f"{'accepted' if side == PUBLISHED else 'accepted there'}",
-            f"{'rejected' if side == PUBLISHED else 'rejected there'}",
-        ),
+        (f"accepted, {word}", f"rejected, {word}"),
     )
     text = f"<h2>Agreement: {html.escape(there)}</h2><p>{html.escape(describe_agreement(summary, side))}</p>{matrix}"
     changes = rank_changes(summary, side)

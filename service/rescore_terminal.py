@@ -1,6 +1,7 @@
 """What `microcoder rescore` shows on a terminal: a bar while it works, a table at the end."""
 
 import threading
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import (
@@ -88,17 +89,8 @@ def show_summary(console: Console, summary: Summary) -> None:
         cells = (say_estimate(side.groups[group]) if group in side.groups else "—" for side in summary.sides)
         table.add_row(" ".join(group), *cells)
     console.print(table)
-    now = summary.programs - summary.judged_before
-    again = f" {summary.judged_before:,} were judged before," if summary.judged_before else ""
-    console.print(
-        f"{summary.generations:,} generations of {summary.problems:,} problems, {summary.programs:,} programs:"
-        f"{again} {now:,} judged now, in {summary.seconds:.1f} s."
-    )
-    console.print(describe_alone(summary))
-    for name in summary.agreements:
-        console.print(describe_agreement(summary, name))
-        for reason, count in summary.reasons(name).most_common():
-            console.print(f"  {count:6,}  {reason}")
+    for sentence in _describe(summary):
+        console.print(sentence, soft_wrap=True)
     if summary.official_costs is not None:
         costs = Table(show_edge=False, pad_edge=False)
         for name in COSTS_HEADER:
@@ -107,4 +99,17 @@ def show_summary(console: Console, summary: Summary) -> None:
             costs.add_row(*row)
         console.print(costs)
     for line in list_left_out(summary):
-        console.print(line, style="yellow")
+        console.print(line, style="yellow", soft_wrap=True)
+
+
+def _describe(summary: Summary) -> Iterator[str]:
+    again = f" {summary.judged_before:,} were judged before," if summary.judged_before else ""
+    yield (
+        f"{summary.generations:,} generations of {summary.problems:,} problems, {summary.programs:,} programs:"
+        f"{again} {summary.programs - summary.judged_before:,} judged now, in {summary.seconds:.1f} s."
+    )
+    yield describe_alone(summary)
+    for name in summary.agreements:
+        yield describe_agreement(summary, name)
+        for reason, count in summary.reasons(name).most_common():
+            yield f"  {count:6,}  {reason}"
