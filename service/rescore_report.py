@@ -7,7 +7,7 @@ from service.rescore_charts import say_estimate
 from service.rescore_flips import OFFICIAL, PUBLISHED, Changed
 from service.rescore_summary import Costs, Side, Summary
 
-NAMES = {"ours": "MicroCoder", PUBLISHED: "published", OFFICIAL: "LiveCodeBench, run here"}
+NAMES = {"ours": "MicroCoder", PUBLISHED: "published", OFFICIAL: "LiveCodeBench here"}
 LISTED = 40
 """Changed verdicts that the reports list; all are in flips.jsonl."""
 

@@ -131,7 +131,7 @@ def test_a_file_of_generations_is_rescored(tmp_path: Path, problems: Path) -> No
     right = lines["a1", digest_of(RIGHT)]
     assert [test["rung"] for test in right["tests"]] == ["exact", "trailing_whitespace"]
     wrong = lines["a1", digest_of(WRONG)]
-    assert (wrong["first_failed"], wrong["tests"][0]["difference"]) == (0, "line 1: expected '2', found '7'")
+    assert (wrong["first_failed"], wrong["tests"][0]["difference"]) == (0, "line 1, token 1: expected '2', found '7'")
     assert lines["a2", digest_of("")]["verdict"] == "no_code"
 
     changed = {(item["question_id"], item["generation"]): item for item in read_lines(out / "flips.jsonl")}
