@@ -521,10 +521,27 @@ def test_the_test_that_failed_is_found_although_it_is_shortened_and_changed() ->
         (case(failed("1\n", code=-4, error="NameError(\"name 'n' is not defined\")")), FlipReason.PRELUDE, "'n'"),
         (case(failed("1\n", code=-4, error="MemoryError()")), FlipReason.MEMORY, "MemoryError"),
         (
-            case(failed("1\n", output=""), source="import sys\nsys.stdout.write('2')"),
-            FlipReason.STDOUT, "line 2, `sys.stdout.write('2')`",
+            case(failed("1\n", output=""), source="import sys\nsys.stdout.buffer.write(b'2')"),
+            FlipReason.STDOUT, "line 2, `sys.stdout.buffer.write(b'2')`",
         ),
         (case(failed("1\n", output=""), source="import os\nx = os.read(0, 9)"), FlipReason.STDIN, "line 2"),
+        (case(failed("1\n", output=""), source="import sys\nx = sys.stdin.readline()"), FlipReason.UNEXPLAINED, ""),
+        (
+            case(failed("1\n", output=""), source="n = input()\nimport sys\nx = sys.stdin.read()"),
+            FlipReason.STDIN, "line 3",
+        ),
+        (
+            case(failed("1\n", output=""), source="import threading\nthreading.Thread(target=main).start()"),
+            FlipReason.THREAD, "nothing was printed on test 0; line 2, `threading.Thread(target=main).start()`,",
+        ),
+        (
+            case(failed("9\n", "1\n2\n", output="1\n"), source="t = Thread(target=main)\nt.start()"),
+            FlipReason.THREAD, "only 1 was printed on a test that isn't here",
+        ),
+        (
+            case(failed("1\n", output=""), source="t = Thread(target=main)\nt.start()\nt.join()"),
+            FlipReason.UNEXPLAINED, "",
+        ),
         (case({"error_code": -5, "error_message": "TestRunnerError"}), FlipReason.RUNNER_LOST, "no result"),
         (
             case(failed("[[3, 1], 2]", "[0.1]", "[5]"), tests=CALLS, source="memo = {}\ndef f(a, b): ..."),

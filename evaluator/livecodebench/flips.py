@@ -30,6 +30,7 @@ class FlipReason(StrEnum):
     COMPARISON = "LiveCodeBench's comparison is more lenient"
     STDIN = "stdin buffer"
     STDOUT = "stdout buffer"
+    THREAD = "thread not waited for"
     PRELUDE = "prelude and scope"
     ENVIRONMENT = "package or Python version"
     EXTRACTION = "extraction"
@@ -77,8 +78,14 @@ _LENIENT_RUNGS = {
     "trailing_whitespace": FlipReason.WHITESPACE, "tokens": FlipReason.WHITESPACE, "blank_lines": FlipReason.WHITESPACE,
     "tolerance": FlipReason.FLOAT_TOLERANCE,
 }  # fmt: skip
-_STDIN = re.compile(r"\bstdin\b|\bopen\(\s*0|\bos\.read\(|\bfileinput\b|\bMock")
-_STDOUT = re.compile(r"\bstdout\b|\bos\.write\(")
+# What their streams, objects put in place of the real ones, are known to get wrong.
+_STDIN = re.compile(
+    r"\bfrom sys import\b.*\bstdin\b|\bopen\(\s*0|\bos\.read\(|\bin (?:sys\.)?stdin\b|\bstdin\.buffer\b|\bfileinput\b"
+)
+_STDIN_AFTER_INPUT = re.compile(r"\bstdin\.read(?:lines)?\(")
+_STDOUT = re.compile(r"\bfrom sys import\b.*\bstdout\b|\bstdout\.buffer\b|\bos\.write\(")
+_THREAD = re.compile(r"\bThread\(")
+_JOIN = re.compile(r"\.join\(\s*\)")
 _NAME_ERROR = re.compile(r"name '(\w+)' is not defined|UnboundLocalError|local variable '(\w+)'")
 _CONTAINERS = ("list", "dict", "set", "defaultdict", "Counter", "deque", "OrderedDict")
 _CACHES = ("cache", "lru_cache", "functools.cache", "functools.lru_cache")
@@ -101,11 +108,11 @@ def _explain_acceptance(case: Case) -> Flip:
         return Flip(
             FlipReason.RUNNER_LOST, f"published: {_short(error)}: no result came from its process, so no verdict."
         )
-    number = None
-    if "inputs" in remark:
-        number = find_test(case.tests, remark)
-        if number is None:
-            return Flip(FlipReason.TEST_SET, _say_missing(case))
+    number = find_test(case.tests, remark)
+    if code == -2 and (flip := _find_thread(case, number)):
+        return flip
+    if number is None and "inputs" in remark:
+        return Flip(FlipReason.TEST_SET, _say_missing(case))
     if code == -3:
         took = f"here the slowest test took {case.cpu_seconds:.2f} s of {case.limit:g}."
         return Flip(FlipReason.TIME_LIMIT, f"published: time limit on {_name(number)}; {took}")
@@ -124,13 +131,28 @@ def _say_missing(case: Case) -> str:
     return f"{failed}, which is none of the {len(case.tests)} tests here."
 
 
+def _find_thread(case: Case, number: int | None) -> Flip | None:
+    """Their runner takes the output when the main thread ends, and a thread that isn't joined prints too late."""
+    output, expected = case.remark.get("output"), str(case.remark.get("expected", ""))
+    if not isinstance(output, str) or not expected.startswith(output.rstrip()) or output.strip() == expected.strip():
+        return None
+    line = find_line(case.source, _THREAD)
+    if line is None or _JOIN.search(case.source):
+        return None
+    test = "a test that isn't here" if number is None else _name(number)
+    found = "nothing" if not output.strip() else f"only {_short(output)}"
+    return Flip(
+        FlipReason.THREAD, f"published: {found} was printed on {test}; {line} starts a thread that it doesn't wait for."
+    )
+
+
 def _explain_error(case: Case, error: str, number: int | None) -> Flip:
     proof = f"published: {_short(error)}"
     if "No module named" in error:
         return Flip(FlipReason.ENVIRONMENT, f"{proof}; the module is installed here.")
     if "MemoryError" in error:
         return Flip(FlipReason.MEMORY, f"{proof}.")
-    if _STDIN.search(error) or "has no attribute 'buffer'" in error or "EOF" in error:
+    if "has no attribute 'buffer'" in error or "MockStdin" in error or "EOFError" in error:
         return Flip(FlipReason.STDIN, f"{proof}: it replaces standard input by an object of its own.")
     if _NAME_ERROR.search(error):
         return Flip(FlipReason.PRELUDE, f"{proof}: it runs the program inside a function, or without these names.")
@@ -165,7 +187,10 @@ def _explain_run(case: Case, number: int | None, proof: str) -> Flip:
     if functional and (kept := find_state(case.source)):
         return Flip(FlipReason.STATE, f"{place}; {kept} outlives a test in its runner, and not here.")
     if not functional:
-        for reason, pattern in ((FlipReason.STDOUT, _STDOUT), (FlipReason.STDIN, _STDIN)):
+        patterns = [(FlipReason.STDOUT, _STDOUT), (FlipReason.STDIN, _STDIN)]
+        if re.search(r"\binput\(", case.source):
+            patterns.append((FlipReason.STDIN, _STDIN_AFTER_INPUT))
+        for reason, pattern in patterns:
             if line := find_line(case.source, pattern):
                 return Flip(reason, f"{place}; {line} meets an object of its runner, and here a real file.")
         if re.search(r"class Solution", case.source):
