@@ -14,8 +14,8 @@ from typing import Any
 from evaluator.model import Reason, Submission, Verdict
 from service.encoding import CANCELLED, load_submission, unjudged
 from service.fingerprints import FINGERPRINT_BYTES
-from service.living import HEARTBEAT
-from service.records import CLAIM, GIVE_BACK, NEXT_TURN, RECOVER, RENEW, STORE, TOP_UP, Keys
+from service.living import HEARTBEAT, NEXT_TURN, TOP_UP
+from service.records import CLAIM, GIVE_BACK, RECOVER, RENEW, STORE, Keys
 from service.settings import Settings
 from service.suite_store import read_stored
 from service.turns import TurnQueue, new_turns
@@ -41,7 +41,8 @@ class Overtaking(IntEnum):
     FRESH = 1
     """The newest of them."""
     RECENT = 2
-    """The newest of them, if it arrived within two seconds."""
+    """The newest of them, if it arrived within a second, with few others, and nobody has anything of it in hand: what
+    somebody is busy with may be long."""
 
 
 @dataclass(frozen=True, slots=True)

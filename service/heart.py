@@ -51,7 +51,7 @@ class Heart(threading.Thread):
         self.hand = Hand(claims)
         self._hands = [self.hand]
 
-    def second_hand(self) -> Hand:
+    def another_hand(self) -> Hand:
         """A hand more to keep alive."""
         self._hands.append(Hand(self._claims))
         return self._hands[-1]

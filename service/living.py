@@ -1,4 +1,4 @@
-"""Which workers live, and what each says of itself: what it runs, and which turn it has in hand."""
+"""Which workers live, what each says of itself, and which turns are to be enqueued for them: scripts of the record."""
 
 from service.records import HELPERS
 
@@ -35,3 +35,36 @@ return told
 """
 )
 """prefix. Returns what each living worker says of itself."""
+
+NEXT_TURN = (
+    HELPERS
+    + """
+local _, id, ended, fresh = unpack(ARGV)
+redis.call('ZREM', part(id, 't'), ended)
+local pending = redis.call('LLEN', part(id, 'p'))
+local workers = math.max(1, redis.call('ZCOUNT', key('workers'), clock(), '+inf'))
+if redis.call('ZCARD', part(id, 't')) >= math.min(pending, workers) then return 0 end
+redis.call('ZADD', part(id, 't'), clock(), fresh)
+return 1
+"""
+)
+"""prefix, id, the turn that ended, the turn that may follow. Returns 1 where it shall be enqueued."""
+
+TOP_UP = (
+    HELPERS
+    + """
+local _, id, workers, patience, name = unpack(ARGV, 1, 5)
+local now, turns = clock(), part(id, 't')
+for at = 6, #ARGV do redis.call('ZADD', turns, 'XX', now, ARGV[at]) end
+redis.call('ZREMRANGEBYSCORE', turns, '-inf', now - patience)
+local missing = math.min(redis.call('LLEN', part(id, 'p')), tonumber(workers)) - redis.call('ZCARD', turns)
+local fresh = {}
+for number = 1, missing do
+  fresh[number] = name .. '-' .. number
+  redis.call('ZADD', turns, now, fresh[number])
+end
+return fresh
+"""
+)
+"""prefix, id, workers, seconds after which a turn that nobody has seen is lost, a fresh name, turns that are queued….
+Returns the turns that shall be enqueued."""

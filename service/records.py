@@ -34,8 +34,10 @@ EVENTS_KEPT = 10_000
 
 FRESH = 8
 """An evaluation counts as hardly begun until so many of its submissions were claimed."""
-RECENT_SECONDS = 2
+RECENT_SECONDS = 1
 """An evaluation has just arrived for so long."""
+CROWD = 8
+"""Where so many have just arrived, none goes before the others."""
 ENTRY_BYTES = 400
 """What a cached result takes beyond its text: two names of 64 bytes, a hash, places in a set and a hash."""
 
@@ -220,13 +222,17 @@ end
 local id, found = own, {}
 if overtake ~= '0' then
   local since = overtake == '2' and clock() - RECENT or '-inf'
-  local newest = redis.call('ZREVRANGEBYSCORE', key('fresh'), '+inf', since, 'LIMIT', 0, 1)[1]
-  if newest and newest ~= own then id, found = newest, take(newest) end
+  local newest = redis.call('ZREVRANGEBYSCORE', key('fresh'), '+inf', since, 'LIMIT', 0, CROWD)
+  local wanted = newest[1] and newest[1] ~= own
+  if overtake == '2' then wanted = wanted and #newest < CROWD and redis.call('HLEN', part(newest[1], 'c')) == 0 end
+  if wanted then id, found = newest[1], take(newest[1]) end
 end
 if #found == 0 and own ~= '' then id, found = own, take(own) end
 if hits > 0 then redis.call('INCRBY', key('kept:hits'), hits) end
 return {id, hits, redis.call('LLEN', part(id, 'p')), unpack(found)}
-""".replace("FRESH", str(FRESH)).replace("RECENT", str(RECENT_SECONDS))
+""".replace("FRESH", str(FRESH))
+    .replace("RECENT", str(RECENT_SECONDS))
+    .replace("CROWD", str(CROWD))
 )
 """prefix, id, who claims, seconds of the lease, how many at most, which fresh evaluations go before (an `Overtaking`),
 the place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the
@@ -365,36 +371,3 @@ return found
 )
 """prefix, attempts allowed, judgement of what is lost for good, of what was cancelled, seconds to keep. The turn that
 claimed (an owner is `worker:turn:number`) is as dead as its worker, and makes room for another."""
-
-NEXT_TURN = (
-    HELPERS
-    + """
-local _, id, ended, fresh = unpack(ARGV)
-redis.call('ZREM', part(id, 't'), ended)
-local pending = redis.call('LLEN', part(id, 'p'))
-local workers = math.max(1, redis.call('ZCOUNT', key('workers'), clock(), '+inf'))
-if redis.call('ZCARD', part(id, 't')) >= math.min(pending, workers) then return 0 end
-redis.call('ZADD', part(id, 't'), clock(), fresh)
-return 1
-"""
-)
-"""prefix, id, the turn that ended, the turn that may follow. Returns 1 where it shall be enqueued."""
-
-TOP_UP = (
-    HELPERS
-    + """
-local _, id, workers, patience, name = unpack(ARGV, 1, 5)
-local now, turns = clock(), part(id, 't')
-for at = 6, #ARGV do redis.call('ZADD', turns, 'XX', now, ARGV[at]) end
-redis.call('ZREMRANGEBYSCORE', turns, '-inf', now - patience)
-local missing = math.min(redis.call('LLEN', part(id, 'p')), tonumber(workers)) - redis.call('ZCARD', turns)
-local fresh = {}
-for number = 1, missing do
-  fresh[number] = name .. '-' .. number
-  redis.call('ZADD', turns, now, fresh[number])
-end
-return fresh
-"""
-)
-"""prefix, id, workers, seconds after which a turn that nobody has seen is lost, a fresh name, turns that are queued….
-Returns the turns that shall be enqueued."""

@@ -37,6 +37,8 @@ from service.turn_worker import TurnWorker
 DONE, FAILED = 0, 1
 ROUND_SECONDS, ROUND_SUBMISSIONS = 0.05, 16
 """How much is claimed at once: what takes about so long, and not more than so many."""
+OVERTAKERS = ("second", "third")
+"""Desks for what has just arrived. Their boxes are made when they are first needed."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +64,14 @@ def run_worker(settings: Settings) -> int:
             claims = Claims(client, settings, fingerprint_of_place(pool.runtime))
             heart = Heart(uuid.uuid4().hex, claims, settings, pool.runtime)
             turns = TurnTaker(claims, heart, Judge(pool), pool, settings)
-            branch, second = pool.branch(), heart.second_hand()
-            overtaker = Overtaker(heart.worker, claims, heart.hand, turns.desk(second, Judge(branch), branch))
-            return _work(client, settings, turns, heart, overtaker)
+            overtakers: list[Overtaker] = []
+            watched = heart.hand
+            for name in OVERTAKERS:  # each watches the one before it
+                branch, hand = pool.branch(), heart.another_hand()
+                desk = turns.desk(hand, Judge(branch), branch)
+                overtakers.append(Overtaker(f"{heart.worker}:{name}", claims, watched, desk))
+                watched = hand
+            return _work(client, settings, turns, heart, overtakers)
 
 
 def _stop_early(number: int, frame: FrameType | None) -> None:
@@ -72,10 +79,11 @@ def _stop_early(number: int, frame: FrameType | None) -> None:
     raise SystemExit(DONE)
 
 
-def _work(client: Any, settings: Settings, turns: "TurnTaker", heart: Heart, overtaker: Overtaker) -> int:
+def _work(client: Any, settings: Settings, turns: "TurnTaker", heart: Heart, overtakers: list[Overtaker]) -> int:
     """Work, through any number of restarts of Redis, until told to stop."""
     heart.start()
-    overtaker.start()
+    for overtaker in overtakers:
+        overtaker.start()
     try:
         while True:
             try:
@@ -88,7 +96,8 @@ def _work(client: Any, settings: Settings, turns: "TurnTaker", heart: Heart, ove
     except StopRequested:
         pass
     finally:
-        overtaker.close()  # it may still have something in hand, which the heart keeps
+        for overtaker in overtakers:
+            overtaker.close()  # it may still have something in hand, which the heart keeps
         heart.stop()
     return FAILED if turns.failed else DONE
 

@@ -368,6 +368,16 @@ async def test_who_looks_for_what_has_just_arrived_leaves_the_rest(evaluations, 
     assert [(item.evaluation, len(item.claims)) for item in found] == [("new", 1), ("", 0)]
 
 
+async def test_what_somebody_is_busy_with_may_be_long_and_isnt_taken_up_beside_it(evaluations, claims) -> None:
+    await evaluations.accept("e", intake(3))
+    held = claim_one(claims, "e", "a")
+    assert claims.claim("", "b", overtake=Overtaking.RECENT).claims == ()
+
+    store_one(claims, held)
+
+    assert len(claims.claim("", "c", overtake=Overtaking.RECENT).claims) == 1
+
+
 # The cache of results
 
 

@@ -173,7 +173,7 @@ async def test_a_small_evaluation_doesnt_wait_for_a_large_one(client, start_work
 async def test_a_small_evaluation_doesnt_wait_for_a_program_that_loops(client, start_worker) -> None:
     worker = start_worker()
     endless = "n = int(input())\nwhile True: pass"
-    await client.post("/v1/evaluations", json=asked(*[endless] * 20, id="loops", limits={"cpu_seconds": 15}))
+    await client.post("/v1/evaluations", json=asked(*[endless] * 20, id="loops", limits={"cpu_seconds": 10}))
 
     async def loops() -> bool:
         return (await client.get("/v1/evaluations/loops")).json()["counts"]["running"] > 0
@@ -186,7 +186,7 @@ async def test_a_small_evaluation_doesnt_wait_for_a_program_that_loops(client, s
     assert [item and item["verdict"] for item in small.json()["judgements"]] == ["accepted", "wrong_answer"]
     assert (await client.get("/v1/evaluations/loops")).json()["counts"]["done"] == 0
     worker.process.terminate()
-    assert await asyncio.to_thread(worker.process.wait, 30) == 0
+    assert await asyncio.to_thread(worker.process.wait, 90) == 0
     counts = (await client.get("/v1/evaluations/loops")).json()["counts"]
     assert (counts["running"], counts["done"] + counts["pending"]) == (0, 20)
 
