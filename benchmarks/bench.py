@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from benchmarks.library import Library, count_processors
 from benchmarks.peers.sides import CannotRun, Judged, LiveCodeBenchBatch
+from benchmarks.processor_time import count_processor_seconds
 from benchmarks.served import Service
 from benchmarks.workloads import Batch, salt
 
@@ -22,8 +23,8 @@ class Size:
     """How much is measured."""
 
     rounds: int = 5
-    loop_rounds: int = 5
-    """Of the reward batch with looping programs: half a minute each."""
+    slow_rounds: int = 5
+    """Of what takes long: the reward batch with looping programs, and the small workloads."""
     groups: int = 64
     """Of the reward batch, with 8 programs each."""
     programs: int = 256
@@ -40,7 +41,7 @@ class Size:
 
 
 QUICK = Size(
-    rounds=2, loop_rounds=1, groups=4, programs=48, fork_tests=60, requests=30, queued=500, copies=2,
+    rounds=2, slow_rounds=1, groups=4, programs=48, fork_tests=60, requests=30, queued=500, copies=2,
     scales=(1, 2), peers=False,
 )  # fmt: skip
 """Small enough for a minute and a half. Everything is real, the figures are rough."""
@@ -61,6 +62,8 @@ class Bench:
     processors: int = field(default_factory=count_processors)
     calls: int = 0
     """Of contenders, so far."""
+    spent: dict[str, list[float]] = field(default_factory=dict)
+    """Processor seconds of each contender in each of the last turns."""
     _open: dict[tuple[str, int], Any] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -103,6 +106,7 @@ class Bench:
     ) -> dict[str, list[T]]:
         """Call every contender once a round, with a number that no other call gets. Each round begins with another."""
         found: dict[str, list[T]] = {name: [] for name in contenders}
+        self.spent = {name: [] for name in contenders}
         names = list(contenders)
         rounds = rounds or self.size.rounds
         for number in range(rounds):
@@ -110,7 +114,9 @@ class Bench:
             for name in names[shift:] + names[:shift]:
                 self.say(f"{title}: {name}, round {number + 1} of {rounds}")
                 self.calls += 1
+                before = count_processor_seconds()
                 found[name].append(contenders[name](self.calls))
+                self.spent[name].append(count_processor_seconds() - before)
         return found
 
     def __enter__(self) -> Self:

@@ -79,7 +79,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Every part that was asked for; what a part can't measure is among the skipped."""
     size = QUICK if options.quick else Size()
     if options.runs is not None:
-        size = replace(size, rounds=options.runs, loop_rounds=options.runs)
+        size = replace(size, rounds=options.runs, slow_rounds=options.runs)
     document: dict[str, Any] = {"quick": options.quick, "seed": SEED, "parts": options.only, "machine": _machine()}
     document["size"] = {name: getattr(size, name) for name in Size.__dataclass_fields__}
     with (

@@ -37,9 +37,9 @@ def measure_reward_batch(bench: Bench) -> Figures:
         if (side := bench.try_to_open(f"reward_batch.{name}", partial(open_peer, bench.processors))) is not None:
             others[name] = side.judge
     _warm(main | {"library_forks": others["library_forks"]}, short, bench)
-    rounds, loop_rounds = bench.size.rounds, bench.size.loop_rounds
+    rounds, slow_rounds = bench.size.rounds, bench.size.slow_rounds
     figures["without_loops"] = _measure(bench, short, main | others, floor, rounds, figures["verdicts"])
-    figures["with_loops"] = _measure(bench, whole, main, floor, loop_rounds, figures["verdicts"])
+    figures["with_loops"] = _measure(bench, whole, main, floor, slow_rounds, figures["verdicts"])
     return figures | _claim(figures)
 
 
@@ -79,10 +79,17 @@ def _measure(
         name: _count_verdicts(batch, [value for value in values if isinstance(value, Judged)])
         for name, values in found.items()
     }
-    record: Figures = {"floor_seconds": record_rounds(floors), "tests_run": sum(tests), "seconds": {}}
+    own = [seconds * bench.processors for seconds in floors]
+    record: Figures = {
+        "tests_run": sum(tests),
+        "seconds": {"floor": record_rounds(floors)},
+        "processor_seconds": {"floor": record_rounds(own)},
+    }
     for name, seconds in walls.items():
         record["seconds"][name] = record_rounds(seconds)
+        record["processor_seconds"][name] = record_rounds(bench.spent[name])
         record |= record_ratio(f"{name}_to_floor", seconds, floors)
+        record |= record_ratio(f"{name}_processor_time_to_floor", bench.spent[name], own)
     return record
 
 
@@ -100,15 +107,19 @@ def _count_verdicts(batch: Batch, rounds: list[Judged]) -> Figures:
 def _claim(figures: Figures) -> Figures:
     """The ratios that are claimed, from rounds that belong together."""
     short, whole = figures["without_loops"], figures["with_loops"]
-    floors = short["floor_seconds"]["rounds"]
 
-    def overheads(name: str) -> list[float]:
-        walls = short["seconds"][name]["rounds"]
-        return [max(wall - floor, LEAST_OVERHEAD * floor) for wall, floor in zip(walls, floors, strict=True)]
+    def overheads(name: str, kind: str = "seconds") -> list[float]:
+        pairs = zip(short[kind][name]["rounds"], short[kind]["floor"]["rounds"], strict=True)
+        return [max(spent - floor, LEAST_OVERHEAD * floor) for spent, floor in pairs]
 
     record = record_ratio("overhead_ratio_vs_livecodebench", overheads("livecodebench"), overheads("library"))
     record |= record_ratio(
         "overhead_ratio_of_service_vs_livecodebench", overheads("livecodebench"), overheads("service")
+    )
+    record |= record_ratio(
+        "processor_overhead_ratio_vs_livecodebench",
+        overheads("livecodebench", "processor_seconds"),
+        overheads("library", "processor_seconds"),
     )
     seconds = short["seconds"]
     record |= record_ratio(

@@ -78,7 +78,7 @@ def measure_service(bench: Bench) -> Figures:
     if real is not None:
         contenders["sandboxfusion"] = (part, timed(real.judge))
     for work, run in contenders.values():
-        run(salt(Batch(work.name, work.entries[:4]), 0))
+        run(salt(Batch(work.name, work.entries[:2]), 0))
     found = bench.take_turns("trivial tests", {name: salted(run, work) for name, (work, run) in contenders.items()})
     costs = {name: [seconds / contenders[name][0].tests for seconds in rounds] for name, rounds in found.items()}
     record: Figures = {"tests": {name: work.tests for name, (work, _) in contenders.items()}}
@@ -134,7 +134,8 @@ def measure_small_workloads(bench: Bench) -> Figures:
             for run in sides.values():
                 run(salt(one, 0))
         works = {name: few if name == "subprocess" else batch for name in sides}
-        seconds = bench.take_turns(batch.name, {name: salted(run, works[name]) for name, run in sides.items()})
+        turns = {name: salted(run, works[name]) for name, run in sides.items()}
+        seconds = bench.take_turns(batch.name, turns, bench.size.slow_rounds)
         found = {name: [s / len(works[name].entries) for s in rounds] for name, rounds in seconds.items()}
         record[batch.name] = {
             "tests": len(batch.entries[0].problem.tests),

@@ -92,9 +92,9 @@ def test_the_reward_batch_at_work(boxes: None, tmp_path: Path):
     assert status == 0
     figures = document["reward_batch"]
     short, whole = figures["without_loops"], figures["with_loops"]
-    floor = short["floor_seconds"]["median"]
+    floor = short["seconds"]["floor"]["median"]
     assert 0 < floor < short["seconds"]["library"]["median"]
-    assert whole["floor_seconds"]["median"] > 2.5  # one looping program on two processors
+    assert whole["seconds"]["floor"]["median"] > 2.5  # one looping program on two processors
     overhead = {name: short["seconds"][name]["median"] - floor for name in ("library", "livecodebench")}
     assert figures["overhead_ratio_vs_livecodebench"] == pytest.approx(
         overhead["livecodebench"] / overhead["library"], rel=0.05

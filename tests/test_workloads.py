@@ -1,5 +1,7 @@
 """Workloads of the speed benchmark: what is drawn is what was promised; and everybody who judges them judges them."""
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +14,7 @@ from benchmarks.library import Library
 from benchmarks.livecodebench_grader import EnvironmentFailed
 from benchmarks.peers.driver import build_source, is_right
 from benchmarks.peers.sides import CannotRun, Floor, LiveCodeBenchBatch, PrimeCode, RequestPerTest, Side, Subprocesses
+from benchmarks.processor_time import count_processor_seconds
 from benchmarks.served import Service
 from benchmarks.workloads import (
     GENERATIONS,
@@ -249,6 +252,14 @@ def test_as_many_processors_share_the_floor():
         assert both.measure(Batch("two", entries), [1, 1]) == pytest.approx(0.3, abs=0.06)
     finally:
         both.close()
+
+
+def test_processor_time_counts_children_that_ended_and_their_children():
+    burn = "import time\nwhile time.process_time() < 0.3: pass\n"
+    nested = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}])\n{burn}"
+    before = count_processor_seconds()
+    subprocess.run([sys.executable, "-c", nested], check=True)
+    assert count_processor_seconds() - before == pytest.approx(0.65, abs=0.2)
 
 
 # What an interpreter for each test is given
