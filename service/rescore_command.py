@@ -138,12 +138,14 @@ def _run(
                     verdict = judge_case(options, only, judging, _console(), verbose)
                 return FAILED if verdict == "internal_error" else 0
             summary = rescore_all(options, open_judging, _console(), interrupt)
-    except (InvalidSubmission, OtherRun, ValueError) as error:
+    except (InvalidSubmission, OtherRun) as error:
         return _say(error, USAGE)
     except Interrupted:
         return _say("Interrupted: what was judged is written; the same command goes on from there.", INTERRUPTED)
     except (EvaluatorError, MicrocoderError) as error:
         return _say(error, UNAVAILABLE)
+    except BrokenPipeError:
+        os._exit(FAILED)  # whoever read our output has gone
     except OSError as error:
         return _say(f"{error.filename or options.folder}: {error.strerror}.", USAGE)
     _console().print(
@@ -174,7 +176,13 @@ def _open_judging(url: str | None, api_key: str | None, sandbox: str, workers: i
         return
     from microcoder_client import Client
 
-    with Client(url, api_key, patience=60) as client:
+    from evaluator.errors import InvalidSubmission
+
+    try:
+        client = Client(url, api_key, patience=60)
+    except ValueError as error:
+        raise InvalidSubmission(f"--url: {error}") from None
+    with client:
         client.health()
         yield RemoteJudging(client)
 

@@ -7,14 +7,13 @@ from service.rescore_charts import Series, draw_bars, draw_counts, draw_lines, d
 from service.rescore_flips import PUBLISHED
 from service.rescore_report import (
     COSTS_HEADER,
-    LISTED,
     NAMES,
     describe_agreement,
     describe_alone,
     describe_costs,
     describe_run,
     list_left_out,
-    rank_changes,
+    pick_changes,
 )
 from service.rescore_summary import Summary
 
@@ -118,8 +117,8 @@ def _side(summary: Summary, side: str) -> str:
         (f"accepted, {word}", f"rejected, {word}"),
     )
     text = f"<h2>Agreement: {html.escape(there)}</h2><p>{html.escape(describe_agreement(summary, side))}</p>{matrix}"
-    changes = rank_changes(summary, side)
-    if not changes:
+    picked = pick_changes(summary, side)
+    if not picked:
         return text
     rows = [
         (
@@ -129,12 +128,12 @@ def _side(summary: Summary, side: str) -> str:
             html.escape(str(change.reason)),
             html.escape(change.proof),
         )
-        for change in changes[:LISTED]
+        for change in picked
     ]
     counts = draw_counts(summary.reasons(side).most_common(), "changed verdicts by reason")
-    more = len(changes) - len(rows)
+    more = summary.reasons(side).total() - len(rows)
     note = _soft(f"… and {more:,} more, in flips.jsonl.") if more else ""
-    command = html.escape(changes[0].command)
+    command = html.escape(picked[0].command)
     return (
         f"{text}<h2>Changed verdicts by reason: {html.escape(there)}</h2>{counts}"
         f"{_table(('generation', 'there', 'here', 'reason', 'proof'), rows)}{note}"

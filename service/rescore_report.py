@@ -8,8 +8,8 @@ from service.rescore_flips import OFFICIAL, PUBLISHED, Changed
 from service.rescore_summary import Costs, Side, Summary
 
 NAMES = {"ours": "MicroCoder", PUBLISHED: "published", OFFICIAL: "LiveCodeBench here"}
-LISTED = 40
-"""Changed verdicts that the reports list; all are in flips.jsonl."""
+LISTED = 8
+"""Changed verdicts of one reason that the reports list; all are in flips.jsonl."""
 
 
 def write_report(summary: Summary) -> str:
@@ -94,26 +94,27 @@ def _changes(summary: Summary, side: str) -> str:
         return ""
     title = f"## Changed verdicts, against {NAMES[side]}"
     counts = _table(("reason", "verdicts"), [(reason, f"{n:,}") for reason, n in summary.reasons(side).most_common()])
-    ordered = rank_changes(summary, side)
+    picked = pick_changes(summary, side)
     header = ("generation", "there", "here", "reason", "proof")
     rows = [
         (
             f"`{change.question_id}#{change.generation}`", "accepted" if change.other else "rejected",
             change.verdict, str(change.reason), _escape(change.proof),
         )
-        for change in ordered[:LISTED]
+        for change in picked
     ]  # fmt: skip
-    more = len(ordered) - len(rows)
+    more = len(changes) - len(rows)
     note = f"\n\n… and {more:,} more, in `flips.jsonl`." if more else ""
-    example = f"\n\nOne case again, with everything that it does:\n\n```console\n$ {ordered[0].command}\n```"
+    example = f"\n\nOne case again, with everything that it does:\n\n```console\n$ {picked[0].command}\n```"
     return f"{title}\n\n{counts}\n\n{_table(header, rows)}{note}{example}"
 
 
-def rank_changes(summary: Summary, side: str) -> list[Changed]:
-    """The changes of a side, rare reasons first: the interesting ones."""
-    counts = summary.reasons(side)
-    mine = [change for change in summary.changes if change.against == side]
-    return sorted(mine, key=lambda change: (counts[str(change.reason)], str(change.reason)))
+def pick_changes(summary: Summary, side: str) -> list[Changed]:
+    """The changes of a side that reports list: some of each reason, common reasons first."""
+    picked: list[Changed] = []
+    for reason, _ in summary.reasons(side).most_common():
+        picked += [change for change in summary.changes if change.against == side and change.reason == reason][:LISTED]
+    return picked
 
 
 def _groups(summary: Summary) -> str:

@@ -3,6 +3,7 @@ what matters."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -16,6 +17,7 @@ import pytest
 
 from evaluator.errors import SandboxUnavailable
 from evaluator.livecodebench.estimates import pass_at_k
+from evaluator.livecodebench.official import OfficialFailed, prepare_environment
 from evaluator.livecodebench.rows import Selection
 from evaluator.sandbox.bubblewrap import find_bwrap
 from service.batch import Interrupted, Item
@@ -545,6 +547,64 @@ def test_a_file_gives_its_name_to_what_is_written() -> None:
     )
     assert {stem_of(Path("folder") / name) for name in names} == {"M"}
     assert stem_of(Path("Scenario.codegeneration_10_0.2_eval_all.json")) == "Scenario.codegeneration_10_0.2"
+
+
+# LiveCodeBench beside it
+
+
+@pytest.fixture(scope="module")
+def environment() -> Path:
+    """The Python of LiveCodeBench's own environment, which `--official` makes on demand."""
+    try:
+        return prepare_environment()
+    except OfficialFailed as error:
+        require("livecodebench", str(error))
+        raise
+
+
+def test_livecodebench_judges_beside_ours(tmp_path: Path, problems: Path, environment: Path) -> None:
+    """Programs on which its runner is known to differ, and one that leaves without a word."""
+    silent = "import os\nos._exit(0)"
+    threaded = (
+        f"import threading, time\ndef main():\n    time.sleep(0.3)\n    {RIGHT}\nthreading.Thread(target=main).start()"
+    )
+    programs = [RIGHT, WRONG, threaded, silent, "import os\nprint(int(os.read(0, 99)) + 1)"]
+    generations = write(tmp_path / "g.json", [{"question_id": "a1", "code_list": programs}])
+    out = tmp_path / "out"
+
+    done = rescore(generations, "--problems", problems, "--out", out, "--official")
+
+    assert done.returncode == 0, done.stderr
+    official = {line["program"]: line for line in read_lines(out / "official.jsonl")}
+    said = [official[digest_of(program)]["accepted"] for program in programs]
+    assert said == [True, False, False, False, False]
+    assert official[digest_of(silent)]["metadata"]["error_code"] == -5
+    changed = {item["generation"]: item["reason"] for item in read_lines(out / "flips.jsonl")}
+    assert changed == {2: "thread not waited for", 4: "stdin buffer"}
+    assert "3 of 5 verdicts agree with LiveCodeBench's evaluator" in done.stdout
+
+    before = (out / "official.jsonl").read_bytes()
+    assert rescore(generations, "--problems", problems, "--out", out, "--official").returncode == 0
+    assert (out / "official.jsonl").read_bytes() == before, "what it has judged isn't asked for again"
+
+
+def test_livecodebenchs_own_script_reads_what_is_written(tmp_path: Path, problems: Path, environment: Path) -> None:
+    records = [
+        {"question_id": "a1", "code_list": [RIGHT, WRONG]}, {"question_id": "a2", "code_list": [RIGHT, RIGHT]},
+        {"question_id": "f1", "code_list": ["def add(xs, k): return xs", CALL]},
+    ]  # fmt: skip
+    out = tmp_path / "out"
+    assert rescore(write(tmp_path / "g.json", records), "--problems", problems, "--out", out).returncode == 0
+
+    command = [environment, "-m", "livecodebench.evaluation.compute_scores", "--eval_all_file", out / "g_eval_all.json"]
+    script = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert script.returncode == 0, script.stderr
+    theirs = float(re.search(r"^Pass@1: (.*)$", script.stdout, re.M)[1])
+    metrics, _, _ = json.loads((out / "g_eval.json").read_text())
+    assert theirs == pytest.approx(metrics["pass@1"], abs=1e-12)
+    assert f"pass@1 | {100 * theirs:.1f} %" in (out / "report.md").read_text()
+    assert re.search(r"^Hard Pass@1: 1.0$", script.stdout, re.M)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs LiveCodeBench's files in ../shared/data/lcb")
