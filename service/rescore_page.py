@@ -153,7 +153,7 @@ def _verdicts(summary: Summary) -> str:
 
 def _costs(summary: Summary) -> str:
     rows = [[html.escape(cell) for cell in row] for row in describe_costs(summary)]
-    note = _soft("Seconds of all workers, over their number. The floor is the programs' own processor time.")
+    note = _soft("Seconds that workers were busy, over their number. The floor is the programs' own processor time.")
     return f"<h2>Cost</h2>{_table(COSTS_HEADER, rows)}{note}" if rows else ""
 
 

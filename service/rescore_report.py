@@ -186,8 +186,8 @@ def _costs(summary: Summary) -> str:
     if summary.official_costs is None:
         return ""
     note = (
-        "Seconds of all workers, over their number, each side at work alone. The floor is the programs' own processor "
-        "time in our boxes; overhead is what is above it."
+        "Seconds that workers were busy, over their number; what was judged again alone counts in full. The floor is "
+        "the programs' own processor time in our boxes, of one run each, over the workers; overhead is what is above."
     )
     return f"## Cost\n\n{note}\n\n{_table(COSTS_HEADER, describe_costs(summary))}"
 

@@ -42,6 +42,15 @@ class Key:
 
 
 @dataclass(frozen=True)
+class FirstRun:
+    """What a program did beside others, where it ran near the time limit: the run that counts was made alone."""
+
+    verdict: Verdict
+    cpu_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What is known of a judged program without its tests."""
 
@@ -56,13 +65,12 @@ class Outcome:
     given: int
     """Tests of the problem."""
     cpu_seconds: float
-    """Of all its tests, of every run."""
+    """Of all its tests."""
     slowest: float
     memory_bytes: int
     seconds: float
-    """How long a worker had it, of every run."""
-    before: Verdict | None
-    """What the first run said, where it was near the time limit: then the one that counts was made alone."""
+    """How long a worker had it."""
+    first_run: FirstRun | None
 
 
 def digest_of(source: str) -> str:
@@ -177,7 +185,7 @@ def read_outcome(line: dict[str, Any]) -> Outcome:
     """A line without its tests."""
     tests = line["tests"]
     passed = next((index for index, test in enumerate(tests) if test["verdict"] != Verdict.ACCEPTED), len(tests))
-    before = line.get("before")
+    first = line.get("first_run")
     return Outcome(
         key=_key(line),
         suite=line["suite"],
@@ -191,7 +199,7 @@ def read_outcome(line: dict[str, Any]) -> Outcome:
         slowest=max((test["cpu_seconds"] for test in tests), default=0.0),
         memory_bytes=line["memory_bytes"],
         seconds=line["seconds"],
-        before=None if before is None else Verdict(before),
+        first_run=first and FirstRun(Verdict(first["verdict"]), first["cpu_seconds"], first["seconds"]),
     )
 
 
@@ -220,8 +228,7 @@ def make_line(
 
 def add_first_run(line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """The line of a run that was made alone, with what the first run said and cost."""
-    costs = {name: round(line[name] + first[name], 4) for name in ("cpu_seconds", "seconds")}
-    return {**line, **costs, "before": first["verdict"]}
+    return {**line, "first_run": {name: first[name] for name in ("verdict", "cpu_seconds", "seconds")}}
 
 
 def _test(test: dict[str, Any]) -> dict[str, Any]:

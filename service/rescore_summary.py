@@ -56,7 +56,8 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds. `floor` is the programs' own processor time over the workers; `busy` how long the workers were at it."""
+    """Seconds on the wall. `floor` is the programs' own processor time, of one run each, over the workers; `busy` what
+    judging them took."""
 
     programs: int
     busy: float
@@ -166,7 +167,7 @@ def summarise(
         if (key := Key(item.question_id or "", digest_of(program))) in outcomes and item.question_id in problems
     }
     judged = [outcome for outcome in used.values() if _is_judged(outcome)]
-    near = [outcome for outcome in judged if outcome.before is not None]
+    near = [outcome for outcome in judged if outcome.first_run is not None]
     sides = [OURS, *(side for side in (PUBLISHED, OFFICIAL) if any(side in grade.right for grade in grades))]
     return Summary(
         name=name,
@@ -188,9 +189,9 @@ def summarise(
         memories=[outcome.memory_bytes for outcome in judged],
         alone=len(near),
         alone_changed=[
-            f"{outcome.key.question_id} {outcome.key.digest[:8]}: {outcome.before} → {outcome.verdict}"
-            for outcome in near
-            if outcome.before is not outcome.verdict
+            f"{outcome.key.question_id} {outcome.key.digest[:8]}: {outcome.first_run.verdict} → {outcome.verdict}"
+            for outcome in judged
+            if outcome.first_run is not None and outcome.first_run.verdict is not outcome.verdict
         ],
         errata=_count_errata(grades),
         official_costs=_count_costs(judged, official, workers) if official else None,
@@ -281,12 +282,20 @@ def _count_costs(judged: list[Outcome], official: Mapping[Key, "OfficialVerdict"
     quick = [
         (outcome, verdict)
         for outcome, verdict in both
-        if outcome.before is None and verdict.metadata.get("error_code") not in (-3, -5)
+        if outcome.first_run is None and verdict.metadata.get("error_code") not in (-3, -5)
     ]
 
-    def count(pairs: list[tuple[Outcome, "OfficialVerdict"]], theirs: bool) -> Costs:
-        busy = sum(verdict.seconds if theirs else outcome.seconds for outcome, verdict in pairs)
-        floor = sum(outcome.cpu_seconds for outcome, _ in pairs)
-        return Costs(len(pairs), busy / workers, floor / workers)
+    def count(pairs: list[tuple[Outcome, "OfficialVerdict"]]) -> tuple[Costs, Costs]:
+        floor = sum(outcome.cpu_seconds for outcome, _ in pairs) / workers
+        ours = sum(_spend(outcome, workers) for outcome, _ in pairs)
+        theirs = sum(verdict.seconds for _, verdict in pairs) / workers
+        return Costs(len(pairs), ours, floor), Costs(len(pairs), theirs, floor)
 
-    return OfficialCosts(count(both, False), count(both, True), count(quick, False), count(quick, True))
+    return OfficialCosts(*count(both), *count(quick))
+
+
+def _spend(outcome: Outcome, workers: int) -> float:
+    """Seconds on the wall: a share of them for what ran beside others, all for what ran alone."""
+    if outcome.first_run is None:
+        return outcome.seconds / workers
+    return outcome.first_run.seconds / workers + outcome.seconds
