@@ -272,7 +272,10 @@ class RemoteJudging:
                 self._client.cancel(id)
 
         judged = self._client.evaluate(_sent(items), id=id, detail="full", wait=2.0, progress=look)
-        return [asdict(judgement) for judgement in judged]
+        documents = [asdict(judgement) for judgement in judged]
+        for document in documents:
+            del document["cached"]  # a line says the same whoever judged it
+        return documents
 
     def stop(self) -> None:
         """Each call looks when it hears of its evaluation."""

@@ -421,7 +421,8 @@ def test_ctrl_c_stops_a_file_and_keeps_what_is_judged(tmp_path) -> None:
 def test_a_killed_worker_is_replaced_and_what_it_had_is_judged(served) -> None:
     before = served.workers()
     with Client(served.url) as client:
-        id = client.submit(["import time\ntime.sleep(0.5)\nprint(8)"] * 4, suite=[stdin_test("", "8")])
+        sources = [f"import time\ntime.sleep(0.5)\nprint(8)  # {number}" for number in range(4)]
+        id = client.submit(sources, suite=[stdin_test("", "8")])
         until(lambda: client.fetch(id).judged)
         for pid in before:
             os.kill(pid, signal.SIGKILL)

@@ -258,7 +258,8 @@ def test_a_killed_worker_comes_back_and_its_work_is_done(project, daemon):
     first, _ = containers_of(daemon, project, "worker")
     with project.client() as client:
         id = client.submit(
-            ["import time; time.sleep(0.2); print(input())"] * 30, suite=[stdin_test("a", "a"), stdin_test("b", "b")]
+            [f"import time; time.sleep(0.2); print(input())  # {number}" for number in range(30)],
+            suite=[stdin_test("a", "a"), stdin_test("b", "b")],
         )
         time.sleep(1)
         os.kill(first["State"]["Pid"], 9)

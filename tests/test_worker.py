@@ -60,6 +60,11 @@ async def running(client: httpx.AsyncClient, id: str) -> bool:
     return counts["running"] > 0 and counts["done"] > 0
 
 
+async def logged(worker, count: int) -> bool:
+    """Whether so many judgements stand in the log: they come there just after they are stored."""
+    return worker.said().count("event=judged") >= count
+
+
 async def test_programs_are_judged_and_waited_for(client, start_worker) -> None:
     worker = start_worker()
     body = asked(RIGHT, WRONG, "print(", reward="fraction")
@@ -93,6 +98,7 @@ async def test_programs_are_judged_and_waited_for(client, start_worker) -> None:
     assert [runtime.sandbox for runtime in runtimes.runtimes] == ["bubblewrap"]
     health = (await client.get("/health")).json()
     assert (health["status"], health["workers"], health["queue"]["submissions"]) == ("ok", 1, 0)
+    await until(lambda: logged(worker, 5))
     lines = [line for line in worker.said().splitlines() if "event=judged" in line]
     assert len(lines) == 5
     assert f"evaluation={shown.id} index=0 verdict=accepted rung=" in lines[0]
@@ -111,6 +117,7 @@ async def test_equal_submissions_are_judged_once_and_each_gets_the_judgement(cli
     assert shown["counts"] == {"total": 64, "done": 64, "running": 0, "pending": 0}
     assert [item["verdict"] for item in shown["judgements"]] == ["accepted"] * 40 + ["wrong_answer"] + ["accepted"] * 23
     assert all(len(item["tests"]) == 3 for item in shown["judgements"])
+    await until(lambda: logged(worker, 2))
     assert worker.said().count("event=judged") == 2
 
 
@@ -126,6 +133,7 @@ async def test_what_was_judged_before_is_taken_from_the_cache_unless_it_may_diff
     assert [item["cached"] for item in again] == [True] * 4 + [False]
     assert [{**item, "cached": False} for item in again[:4]] == first[:4]
     assert again[4]["verdict"] == "time_limit"
+    await until(lambda: logged(worker, 6))
     assert worker.said().count("event=judged") == 6
     health = (await client.get("/health")).json()
     assert (health["cache"]["hits"], health["cache"]["misses"], health["cache"]["results"]) == (4, 6, 4)
@@ -214,6 +222,7 @@ async def test_an_evaluation_that_is_posted_again_and_again_is_judged_once(clien
     again = await client.post("/v1/evaluations", params={"wait": 50}, json=body)
 
     assert {answer.text for answer in answers} == {again.text}
+    await until(lambda: logged(worker, 10))
     assert worker.said().count("event=judged") == 10
 
 
