@@ -1,6 +1,7 @@
 """What every part of `compare` stands on: how large it is, what is open already, and how contenders take turns."""
 
 import statistics
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from benchmarks.workloads import Batch, salt
 
 T = TypeVar("T")
 Figures = dict[str, Any]
+SETTLING = 0.1
+"""Seconds after a contender until its processes have ended: only then its processor time is its parents'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ class Bench:
                 self.calls += 1
                 before = count_processor_seconds()
                 found[name].append(contenders[name](self.calls))
+                time.sleep(SETTLING)
                 self.spent[name].append(count_processor_seconds() - before)
         return found
 

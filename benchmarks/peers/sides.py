@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 PATIENCE = 1_800
 """Seconds that a peer may take for a batch."""
 START_PATIENCE = 30
+RECENT = 50
+"""Measurements of the empty program that count: a small batch has few of its own."""
 
 
 class CannotRun(Exception):
@@ -203,6 +205,7 @@ class Floor:
     def __init__(self, processes: int) -> None:
         """As many processes as the others may use: so their programs disturb each other as they do there."""
         self._processes = [Process(enclose(our_python(), HERE / "floor_batch.py")) for _ in range(processes)]
+        self._empty: list[float] = []
 
     def measure(self, batch: Batch, tests: Iterable[int]) -> float:
         """The programs' processor seconds, over the number of processors. `tests`: how many of each are to be run."""
@@ -219,7 +222,8 @@ class Floor:
             answers = [answer for part in threads.map(work, self._processes) for answer in part]
         if lost := [answer["says"] for answer in answers if "seconds" not in answer]:
             raise CannotRun(f"The floor can't be measured: its process {lost[0]}.")
-        empty = statistics.fmean(seconds for answer in answers for seconds in answer["empty"])
+        self._empty += [seconds for answer in answers for seconds in answer["empty"]]
+        empty = statistics.fmean(self._empty[-RECENT:])
         spent: float = sum(answer["seconds"] - empty * answer["children"] for answer in answers)
         return spent / len(self._processes)
 
