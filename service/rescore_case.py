@@ -93,7 +93,7 @@ class _Printer:
         self._verbose = verbose
 
     def line(self, text: str) -> None:
-        self._console.print(text.rstrip(), markup=False, soft_wrap=True)
+        self._console.print(_printable(text.rstrip()), markup=False, soft_wrap=True)
 
     def text(self, name: str, text: str | None) -> None:
         """A text under its name, where much is to be shown."""
@@ -102,7 +102,7 @@ class _Printer:
         more = f"\n… {len(text) - SHOWN:,} characters more" if len(text) > SHOWN and name != "program" else ""
         shown = text if name == "program" else text[:SHOWN]
         body = "\n".join(f"    {line}" for line in (shown + more).splitlines())
-        self._console.print(f"  {name}:\n{body}", markup=False, soft_wrap=True)
+        self._console.print(f"  {name}:\n{_printable(body)}", markup=False, soft_wrap=True)
 
     def test(self, result: dict[str, Any], test: TestCase, output: str | None) -> None:
         match = result.get("match") or {}
@@ -117,3 +117,8 @@ class _Printer:
         self.text("expected", test.expected)
         self.text("found", output)
         self.text("stderr", result.get("stderr"))
+
+
+def _printable(text: str) -> str:
+    """Without half surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()

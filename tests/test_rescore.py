@@ -219,6 +219,23 @@ def test_text_of_programs_and_problems_is_no_markup(tmp_path: Path) -> None:
     assert len(rows[0].replace("\\|", "").split("|")) == 7
 
 
+def test_half_surrogate_pairs_stop_nothing(tmp_path: Path) -> None:
+    problems = tmp_path / "p.jsonl"
+    problems.write_text(json.dumps(row("q", question_title="\ud800")) + "\n")
+    remark = {"error_code": -2, "inputs": "\ud800", "expected": "x", "output": "\udfff"}
+    generations = write(
+        tmp_path / "g.json",
+        [{"question_id": "q", "code_list": [RIGHT, "print('\ud800')"], "graded_list": [False, False],
+          "metadata": [json.dumps(remark), "{}"]}],
+    )  # fmt: skip
+
+    done = rescore(generations, "--problems", problems, "--out", tmp_path / "out")
+
+    assert done.returncode == 0, done.stderr
+    assert "published test set differs" in (tmp_path / "out" / "report.md").read_text()
+    assert "q#1" in rescore(generations, "--problems", problems, "--only", "q#1", "--verbose").stdout
+
+
 def test_three_runs_say_the_same(tmp_path: Path, problems: Path) -> None:
     """The last of them on a machine that has more to do than it can."""
     records = [

@@ -99,7 +99,7 @@ def _complete(record: Record) -> dict[str, Any]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole, or not at all."""
+    """Write a file that is there whole, or not at all. Half surrogate pairs, which UTF-8 can't hold, are replaced."""
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, "utf-8")
+    draft.write_text(text, "utf-8", errors="replace")
     draft.replace(path)
