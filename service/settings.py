@@ -66,6 +66,9 @@ class Settings(BaseSettings):
     worker_cache_bytes: int = Field(256 * MEBIBYTE, ge=0)
     """Suites that a worker keeps decoded, counted as uploaded."""
 
+    series: bool = True
+    """Tests of a program that leaves no trace run one after another in one child. False: a child each."""
+
     result_cache_bytes: int = Field(256 * MEBIBYTE, ge=0)
     """What judgements that are kept for the same submission coming again may take in Redis. 0: none is kept."""
     result_cache_ttl_seconds: int = Field(24 * 3600, ge=1)

@@ -63,12 +63,12 @@ def run_worker(settings: Settings) -> int:
         with client:
             claims = Claims(client, settings, fingerprint_of_place(pool.runtime))
             heart = Heart(uuid.uuid4().hex, claims, settings, pool.runtime)
-            turns = TurnTaker(claims, heart, Judge(pool), pool, settings)
+            turns = TurnTaker(claims, heart, Judge(pool, series=settings.series), pool, settings)
             overtakers: list[Overtaker] = []
             watched = heart.hand
             for name in OVERTAKERS:  # each watches the one before it
                 branch, hand = pool.branch(), heart.another_hand()
-                desk = turns.desk(hand, Judge(branch), branch)
+                desk = turns.desk(hand, Judge(branch, series=settings.series), branch)
                 overtakers.append(Overtaker(f"{heart.worker}:{name}", claims, watched, desk))
                 watched = hand
             return _work(client, settings, turns, heart, overtakers)
