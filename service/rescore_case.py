@@ -10,11 +10,10 @@ from evaluator.livecodebench.documents import UnreadableFile
 from evaluator.livecodebench.private_tests import Undecodable
 from evaluator.livecodebench.rows import Problem
 from evaluator.model import TestCase, Verdict
-from evaluator.suites import write_suite
 from service.batch import Judging
 from service.rescore_results import Key, digest_of
 from service.rescore_run import Options, read_answers
-from service.rescoring import Work, make_work
+from service.rescoring import Work, make_work, write_tests
 
 SHOWN = 2_000
 """Characters of a text that are shown."""
@@ -72,7 +71,7 @@ def judge_case(options: Options, case: str, judging: Judging, console: Console, 
 
 
 def _make_work(options: Options, problem: Problem, tests: tuple[TestCase, ...], text: str) -> Work:
-    return make_work(Key(problem.id, digest_of(text)), text, problem, write_suite(tests), options.rules)
+    return make_work(Key(problem.id, digest_of(text)), text, problem, write_tests(tests), options.rules)
 
 
 def _collect_outputs(
@@ -81,7 +80,7 @@ def _collect_outputs(
     """What the program answers to each test: with no expected output, the output comes back."""
     asked = tuple(replace(test, expected=None) for test in tests)
     rules = replace(options.rules, fail_fast=False)
-    work = make_work(Key(problem.id, digest_of(text)), text, problem, write_suite(asked), rules)
+    work = make_work(Key(problem.id, digest_of(text)), text, problem, write_tests(asked), rules)
     return {test["index"]: test.get("output") for test in judging.judge([work.item])[0]["tests"]}
 
 

@@ -13,9 +13,8 @@ from evaluator.livecodebench.generations import Answers
 from evaluator.livecodebench.rows import Problem
 from evaluator.livecodebench.score_files import write_whole
 from evaluator.model import Verdict
-from evaluator.suites import write_suite
 from service.rescore_results import Key, Outcome, Rules, digest_of
-from service.rescoring import Source, make_work
+from service.rescoring import Source, make_work, write_tests
 
 if TYPE_CHECKING:
     from evaluator.livecodebench.official import OfficialVerdict  # its boxes are for Linux; a service can judge instead
@@ -155,7 +154,7 @@ class Explainer:
         if not side.accepted or outcome.verdict is not Verdict.WRONG_ANSWER or self._rules.profile == "livecodebench":
             return None
         rules = replace(self._rules, profile="livecodebench")
-        return self._retry(make_work(outcome.key, text, problem, write_suite(problem.read_tests()), rules))
+        return self._retry(make_work(outcome.key, text, problem, write_tests(problem.read_tests()), rules))
 
 
 def write_changes(folder: Path, changes: list[Changed]) -> None:

@@ -14,10 +14,9 @@ from typing import Any
 from evaluator.livecodebench.generations import Answers
 from evaluator.livecodebench.official import Official, OfficialVerdict, write_sample
 from evaluator.livecodebench.private_tests import Undecodable
-from evaluator.suites import suite_id, write_suite
 from service.batch import Interrupted
 from service.rescore_results import Key, digest_of
-from service.rescoring import Source
+from service.rescoring import Source, write_tests
 
 OFFICIAL = "official.jsonl"
 WAITING = 2
@@ -111,7 +110,7 @@ def _iterate_programs(
     for problem in source.iterate(by_id):
         try:
             tests = problem.read_tests()
-            suite = suite_id(write_suite(tests))
+            suite = write_tests(tests).id
         except (Undecodable, ValueError):
             continue
         sample = write_sample(tests, problem.function)

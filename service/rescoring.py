@@ -17,8 +17,8 @@ from typing import Any
 from evaluator.errors import InvalidSuite
 from evaluator.livecodebench.generations import Answers
 from evaluator.livecodebench.private_tests import Undecodable
-from evaluator.livecodebench.rows import FIELDS, Problem, Selection, iterate_problems
-from evaluator.model import Limits, Policy, Prelude, Program, Submission, Verdict
+from evaluator.livecodebench.rows import SELECTED_BY, Problem, Selection, iterate_problems
+from evaluator.model import Limits, Policy, Prelude, Program, Submission, TestCase, Verdict
 from evaluator.suites import suite_id, write_suite
 from service.batch import Interrupted, Item, Judging
 from service.rescore_results import Key, Results, Rules, add_first_run, digest_of, make_line
@@ -49,6 +49,24 @@ class Source:
 
 
 @dataclass(frozen=True)
+class SuiteBytes:
+    """A problem's tests as they are sent, and the name that follows from that."""
+
+    id: str
+    data: bytes = field(repr=False)
+
+
+def write_tests(tests: tuple[TestCase, ...]) -> SuiteBytes:
+    """Tests as they are sent.
+
+    Raises:
+        InvalidSuite: they can't be judged.
+    """
+    data = write_suite(tests)
+    return SuiteBytes(suite_id(data), data)
+
+
+@dataclass(frozen=True)
 class Work:
     """A program that is to be judged."""
 
@@ -75,37 +93,48 @@ def iterate_work(
     `skip` is told of the programs that needn't be judged.
     """
     by_id = {item.question_id: item for item in answers if item.question_id is not None}
-    for problem in source.iterate(by_id):
+    seen: set[str] = set()
+    for problem in iterate_problems(source.paths, source.release, by_id):
+        seen.add(problem.id)
         programs = dict.fromkeys(by_id[problem.id].programs)
-        try:
-            suite = write_suite(problem.read_tests())
-        except (Undecodable, InvalidSuite) as error:
-            survey.unusable[problem.id] = str(error)
+        suite = _write_tests_of(problem, source, survey)
+        if suite is None:
             skip(len(programs))
             continue
-        survey.problems[problem.id] = replace(problem, public="", private="")
-        name = suite_id(suite)
-        for source_text in programs:
-            key = Key(problem.id, digest_of(source_text))
-            if results.has(key, name):
+        for text in programs:
+            key = Key(problem.id, digest_of(text))
+            if results.has(key, suite.id):
                 skip(1)
             else:
-                yield make_work(key, source_text, problem, suite, rules)
-    for id, item in by_id.items():
-        is_known = id in survey.problems or id in survey.unusable
-        if not is_known and (not all(item.record.get(name) for name in FIELDS) or source.selection.has(item.record)):
+                yield make_work(key, text, problem, suite, rules)
+    for id in by_id.keys() - seen:
+        record = by_id[id].record
+        if not all(record.get(name) for name in SELECTED_BY) or source.selection.has(record):
             survey.missing.append(id)
-            skip(len(set(item.programs)))
+        skip(len(set(by_id[id].programs)))
 
 
-def make_work(key: Key, text: str, problem: Problem, suite: bytes, rules: Rules) -> Work:
+def _write_tests_of(problem: Problem, source: Source, survey: Survey) -> SuiteBytes | None:
+    """The problem's tests; None where it isn't selected or its tests can't be used. The survey is told."""
+    if not source.selection.has(problem.fields):
+        return None
+    try:
+        suite = write_tests(problem.read_tests())
+    except (Undecodable, InvalidSuite) as error:
+        survey.unusable[problem.id] = str(error)
+        return None
+    survey.problems[problem.id] = replace(problem, public="", private="")
+    return suite
+
+
+def make_work(key: Key, text: str, problem: Problem, suite: SuiteBytes, rules: Rules) -> Work:
     """A program with everything that judging it needs."""
     function = problem.function
     entry_point = f"Solution.{function}" if function is not None and _CLASS.search(text) else function
     program = Program(text, entry_point=entry_point, prelude=Prelude.CONTEST) if text.strip() else None
     submission = Submission(
         program,
-        suite_id(suite),
+        suite.id,
         Limits(cpu_seconds=rules.cpu_seconds),
         Policy(profile=rules.profile),
         fail_fast=rules.fail_fast,
@@ -116,8 +145,8 @@ def make_work(key: Key, text: str, problem: Problem, suite: bytes, rules: Rules)
         "policy": {"profile": rules.profile},
         "fail_fast": rules.fail_fast,
     }
-    item = Item(0, key.question_id, None, wire, submission, suite)
-    return Work(key, item, function is not None, suite.count(b"\n"))
+    item = Item(0, key.question_id, None, wire, submission, suite.data)
+    return Work(key, item, function is not None, suite.data.count(b"\n"))
 
 
 @dataclass(frozen=True)

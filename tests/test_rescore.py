@@ -512,6 +512,7 @@ def test_problems_and_dates_are_selected(tmp_path: Path, problems: Path) -> None
     done = rescore(generations, "--problems", problems, "--out", tmp_path / "out", "--start-date", "2024-02-01")
 
     assert "1 generations of 1 problems" in done.stdout
+    assert "aren't in the files" not in done.stdout
     assert [record["question_id"] for record in json.loads((tmp_path / "out" / "g_eval_all.json").read_text())] == [
         "a2"
     ]

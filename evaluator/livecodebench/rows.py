@@ -22,6 +22,7 @@ FIELDS = (
     "difficulty",
 )  # fmt: skip
 """What a row and a record of generations have in common."""
+SELECTED_BY = ("platform", "difficulty", "contest_date")
 COLUMNAR = (".parquet", ".arrow")
 TEXTUAL = (".jsonl", ".json", ".jsonl.gz", ".jsonl.zst", ".json.gz", ".json.zst")
 _QUESTION = re.compile(rb'"question_id"\s*:\s*"((?:[^"\\]|\\.)*)"')
