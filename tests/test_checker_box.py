@@ -123,7 +123,10 @@ def judge(judge: Judge, source: str, checker: CheckerProgram, *tests: TestCase, 
     """A judgement by a suite that has a checker."""
     suite = read_suite(write_suite(tests, checker))
     program = Program(source, entry_point=options.pop("entry_point", None))
-    return judge.judge(Submission(program, suite.id, **options), suite)
+    judgement = judge.judge(Submission(program, suite.id, **options), suite)
+    if judgement.reason is Reason.CHECKER_FAILED and "This box has no g++" in (judgement.detail or ""):
+        require("compiler", judgement.detail)
+    return judgement
 
 
 def printing(text: str) -> str:

@@ -116,7 +116,8 @@ def build_images(daemon: APIClient) -> None:
     targets = ["box", "service"]
     if not image_is_here(daemon, "redis:7-alpine") and not image_is_here(daemon, "microcoder-redis:latest"):
         targets.append("redis")
-    subprocess.run([ROOT / "scripts/build_images.sh", *targets], check=True)
+    environment = {**os.environ, "WITH_COMPILER": "1"}  # as for the other tests, which use the same image
+    subprocess.run([ROOT / "scripts/build_images.sh", *targets], check=True, env=environment)
 
 
 @pytest.fixture(scope="module")
