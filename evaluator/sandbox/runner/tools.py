@@ -15,6 +15,7 @@ from .wire import COMPILED
 
 CRASHED = 70  # as `sandbox/base.py` names it
 COMPILER = ["g++", "-std=gnu++17", "-O2", "-pipe", "-w"]
+REMEDY = "build its image with WITH_COMPILER=1, or, for boxes by bubblewrap, install it on this machine."
 SOURCES = (".cc", ".cpp", ".cxx", ".c++", ".C")
 BINARY = "a.out"
 
@@ -80,7 +81,7 @@ def attend(work: Callable[[], object]) -> int:
         try:
             work()
         except FileNotFoundError:
-            launch.write_error(f"This box has no {COMPILER[0]}: build its image with WITH_COMPILER=1.\n")
+            launch.write_error(f"This box has no {COMPILER[0]}: {REMEDY}\n")
         finally:
             os._exit(CRASHED)
     return os.waitpid(pid, 0)[1]
