@@ -527,6 +527,10 @@ def test_the_test_that_failed_is_found_although_it_is_shortened_and_changed() ->
         (case(failed("1\n", output=""), source="import os\nx = os.read(0, 9)"), FlipReason.STDIN, "line 2"),
         (case(failed("1\n", output=""), source="import sys\nx = sys.stdin.readline()"), FlipReason.UNEXPLAINED, ""),
         (
+            case(failed("1\n", code=-4, error="ValueError()"), source="import sys\nx = sys.stdin.readlines()"),
+            FlipReason.STDIN, "line 2, `x = sys.stdin.readlines()`,",
+        ),
+        (
             case(failed("1\n", output=""), source="n = input()\nimport sys\nx = sys.stdin.read()"),
             FlipReason.STDIN, "line 3",
         ),

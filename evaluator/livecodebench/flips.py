@@ -80,9 +80,10 @@ _LENIENT_RUNGS = {
 }  # fmt: skip
 # What their streams, objects put in place of the real ones, are known to get wrong.
 _STDIN = re.compile(
-    r"\bfrom sys import\b.*\bstdin\b|\bopen\(\s*0|\bos\.read\(|\bin (?:sys\.)?stdin\b|\bstdin\.buffer\b|\bfileinput\b"
+    r"\bfrom sys import\b.*\bstdin\b|\bopen\(\s*0|\bos\.read\(|\bin (?:sys\.)?stdin\b|\bfileinput\b"
+    r"|\bstdin\.(?:buffer\b|readlines\()"  # their readlines() ends with an empty line too many
 )
-_STDIN_AFTER_INPUT = re.compile(r"\bstdin\.read(?:lines)?\(")
+_STDIN_AFTER_INPUT = re.compile(r"\bstdin\.read\(")
 _STDOUT = re.compile(r"\bfrom sys import\b.*\bstdout\b|\bstdout\.buffer\b|\bos\.write\(")
 _THREAD = re.compile(r"\bThread\(")
 _JOIN = re.compile(r"\.join\(\s*\)")
