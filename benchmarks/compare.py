@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is stopped, as after Ctrl-C
     try:
         _check(options)
-        document = measure(options, console)
+        document = measure(options, console) if options.show is None else _read(options.show)
     except (BadInput, EnvironmentFailed) as error:
         return _fail(console, error)
     except KeyboardInterrupt:
@@ -102,6 +102,21 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             document[name]["load"] = [round(load, 2), round(os.getloadavg()[0], 2)]
             _write(document | {"skipped": bench.skipped}, options.json)
         document["skipped"] = bench.skipped
+    return document
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """An earlier run.
+
+    Raises:
+        BadInput: it isn't there, or is none.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: can't be read ({error}); name a file that --json wrote.") from None
+    if not isinstance(document, dict) or not {"quick", "machine", "size", "skipped"} <= document.keys():
+        raise BadInput(f"{path}: isn't what --json writes; name such a file.")
     return document
 
 
@@ -165,6 +180,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", type=parts, default=list(PARTS), metavar="NAME,…", help=f"only these of {', '.join(PARTS)}"
     )
+    parser.add_argument("--show", type=Path, metavar="JSON", help="measure nothing; show the figures of an earlier run")
     parser.add_argument("--data", type=Path, default=DATA, metavar="FOLDER", help="the labelled sets")
     parser.add_argument("--sandbox", default="bubblewrap", help="auto, docker, bubblewrap; default: bubblewrap")
     parser.add_argument("--sandboxfusion-url", metavar="URL", help="compare with the SandboxFusion that listens there")
@@ -193,7 +209,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.markdown is not None:
         tables.check_place(options.markdown)
     missing = [name for name in SOURCES if not (options.data / name).is_file()]
-    if {"reward_batch", "scale"} & set(options.only) and missing:
+    if options.show is None and {"reward_batch", "scale"} & set(options.only) and missing:
         raise BadInput(f"{options.data / missing[0]}: there is no such file; name the labelled sets with --data.")
 
 

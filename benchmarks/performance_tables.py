@@ -148,7 +148,8 @@ def write_markdown(document: Figures) -> str:
     machine = document["machine"]
     lines = [
         f"{machine['processors']} processors, Python {machine['python']}, kernel {machine['kernel']}; "
-        f"{document['size']['rounds']} rounds{', a quick run: rough' if document['quick'] else ''}.",
+        f"{document['size']['rounds']} rounds{', a quick run: rough' if document['quick'] else ''}"
+        f"{_tell_load(document)}.",
         "",
         "| figure | median (lowest–highest round) | goal | holds | key |",
         "| --- | ---: | ---: | --- | --- |",
@@ -166,6 +167,12 @@ def write_markdown(document: Figures) -> str:
     for name, why in document["skipped"].items():
         lines += ["", f"Not measured: `{name}`. {why}"]
     return "\n".join(lines) + "\n"
+
+
+def _tell_load(document: Figures) -> str:
+    """What else the machine did: the highest load around any part."""
+    loads = [max(part["load"]) for part in document.values() if isinstance(part, dict) and "load" in part]
+    return f"; the machine's load was up to {max(loads):.1f}" if loads else ""
 
 
 def check_place(path: Path) -> None:

@@ -161,6 +161,18 @@ def test_the_page_gets_the_table_between_its_markers(tmp_path: Path):
     assert "earlier" not in text
 
 
+def test_an_earlier_run_is_shown_and_placed_without_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    page, earlier = tmp_path / "page.md", tmp_path / "earlier.json"
+    page.write_text(f"{performance_tables.BEGIN}{performance_tables.END}")
+    earlier.write_text(json.dumps(document(numpy={"ratio_to_trivial": 1.5, "load": [0.5, 7.25]})))
+    assert compare.main(["--show", str(earlier), "--markdown", str(page)]) == 0
+    assert "5 rounds; the machine's load was up to 7.2.\n" in page.read_text()
+    assert "| 1.50 | ≤ 2 | yes |" in page.read_text()
+    earlier.write_text("[]")
+    assert compare.main(["--show", str(earlier)]) == 2
+    assert "isn't what --json writes" in capsys.readouterr().err
+
+
 def test_a_page_without_markers_is_left_alone(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text("# Page\n")
