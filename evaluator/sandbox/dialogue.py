@@ -12,7 +12,7 @@ from evaluator.model import Limits
 from evaluator.sandbox.base import Call, Run
 from evaluator.sandbox.runner.wire import LENGTH, READY, REPLY
 
-PATIENCE = 0.1
+PATIENCE = 0.3
 """Seconds on the wall after which a test is too long for a series. Where it needs them, a fork costs nothing more."""
 START_PATIENCE = 5.0
 MAX_INPUT = 1 << 18
