@@ -10,6 +10,7 @@ from service.rescore_report import (
     NAMES,
     describe_agreement,
     describe_alone,
+    describe_attribution,
     describe_costs,
     describe_run,
     list_left_out,
@@ -117,6 +118,8 @@ def _side(summary: Summary, side: str) -> str:
         (f"accepted, {word}", f"rejected, {word}"),
     )
     text = f"<h2>Agreement: {html.escape(there)}</h2><p>{html.escape(describe_agreement(summary, side))}</p>{matrix}"
+    if side == PUBLISHED:
+        text += f"<p>{html.escape(describe_attribution(summary))}</p>"
     picked = pick_changes(summary, side)
     if not picked:
         return text

@@ -65,6 +65,19 @@ def describe_agreement(summary: Summary, side: str) -> str:
     )
 
 
+def describe_attribution(summary: Summary) -> str:
+    """Whose the changed verdicts are, where LiveCodeBench's evaluator was run here; nothing where it wasn't."""
+    known = [change for change in summary.changes if change.against == PUBLISHED and change.official is not None]
+    if not known:
+        return ""
+    as_published = sum(change.official is change.other for change in known)
+    return (
+        f"Of the {len(known):,} verdicts that differ from the published ones, LiveCodeBench's evaluator, run here, "
+        f"repeats {as_published:,} as published: its runner or comparison makes the difference. With "
+        f"{len(known) - as_published:,} it agrees with ours: the published tests, machine or version do."
+    )
+
+
 def _say_side(side: str) -> str:
     return "the published ones" if side == PUBLISHED else "LiveCodeBench's evaluator, run here on the same tests"
 
@@ -85,7 +98,8 @@ def _scores(summary: Summary) -> str:
 def _agreements(summary: Summary) -> str:
     if not summary.agreements:
         return ""
-    return "## Agreement\n\n" + "\n\n".join(describe_agreement(summary, side) for side in summary.agreements)
+    sentences = [describe_agreement(summary, side) for side in summary.agreements]
+    return "## Agreement\n\n" + "\n\n".join([*sentences, describe_attribution(summary)]).rstrip()
 
 
 def _changes(summary: Summary, side: str) -> str:

@@ -24,6 +24,7 @@ from service.rescore_report import (
     NAMES,
     describe_agreement,
     describe_alone,
+    describe_attribution,
     describe_costs,
     list_left_out,
 )
@@ -113,3 +114,5 @@ def _describe(summary: Summary) -> Iterator[str]:
         yield describe_agreement(summary, name)
         for reason, count in summary.reasons(name).most_common():
             yield f"  {count:6,}  {reason}"
+    if attribution := describe_attribution(summary):
+        yield attribution

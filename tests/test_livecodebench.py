@@ -510,6 +510,7 @@ def test_the_test_that_failed_is_found_although_it_is_shortened_and_changed() ->
             FlipReason.FLOAT_TOLERANCE, "the rung 'tolerance'",
         ),
         (case(failed("1\n", code=-3)), FlipReason.TIME_LIMIT, "took 0.10 s of 6"),
+        (case(failed("1\n", code=-3), source="N, *A = map(int, open(0))"), FlipReason.STDIN, "the real standard input"),
         (
             case(failed("1\n", code=-4, error="ModuleNotFoundError(\"No module named 'numpy'\")")),
             FlipReason.ENVIRONMENT, "numpy",

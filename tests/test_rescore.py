@@ -588,7 +588,8 @@ def test_livecodebench_judges_beside_ours(tmp_path: Path, problems: Path, enviro
         f"import threading, time\ndef main():\n    time.sleep(0.3)\n    {RIGHT}\nthreading.Thread(target=main).start()"
     )
     programs = [RIGHT, WRONG, threaded, silent, "import os\nprint(int(os.read(0, 99)) + 1)"]
-    generations = write(tmp_path / "g.json", [{"question_id": "a1", "code_list": programs}])
+    record = {"question_id": "a1", "code_list": programs, "graded_list": [False, False, False, False, True]}
+    generations = write(tmp_path / "g.json", [record])
     out = tmp_path / "out"
 
     done = rescore(generations, "--problems", problems, "--out", out, "--official")
@@ -598,8 +599,11 @@ def test_livecodebench_judges_beside_ours(tmp_path: Path, problems: Path, enviro
     said = [official[digest_of(program)]["accepted"] for program in programs]
     assert said == [True, False, False, False, False]
     assert official[digest_of(silent)]["metadata"]["error_code"] == -5
-    changed = {item["generation"]: item["reason"] for item in read_lines(out / "flips.jsonl")}
+    flips = read_lines(out / "flips.jsonl")
+    changed = {item["generation"]: item["reason"] for item in flips if item["against"] == "official"}
     assert changed == {2: "thread not waited for", 4: "stdin buffer"}
+    assert "Of the 2 verdicts that differ from the published ones" in done.stdout
+    assert "repeats 1 as published" in done.stdout and "With 1 it agrees with ours" in done.stdout
     assert "3 of 5 verdicts agree with LiveCodeBench's evaluator" in done.stdout
 
     before = (out / "official.jsonl").read_bytes()

@@ -83,6 +83,7 @@ _STDIN = re.compile(
     r"\bfrom sys import\b.*\bstdin\b|\bopen\(\s*0|\bos\.read\(|\bin (?:sys\.)?stdin\b|\bfileinput\b"
     r"|\bstdin\.(?:buffer\b|readlines\()"  # their readlines() ends with an empty line too many
 )
+_REAL_STDIN = re.compile(r"\bopen\(\s*0|\bos\.read\(\s*0")
 _STDIN_AFTER_INPUT = re.compile(r"\bstdin\.read\(")
 _STDOUT = re.compile(r"\bfrom sys import\b.*\bstdout\b|\bstdout\.buffer\b|\bos\.write\(")
 _THREAD = re.compile(r"\bThread\(")
@@ -115,6 +116,9 @@ def _explain_acceptance(case: Case) -> Flip:
     if number is None and "inputs" in remark:
         return Flip(FlipReason.TEST_SET, _say_missing(case))
     if code == -3:
+        if number is not None and (line := find_line(case.source, _REAL_STDIN)):
+            waits = "reads the real standard input, which its runner doesn't give the test"
+            return Flip(FlipReason.STDIN, f"published: time limit on {_name(number)}; {line} {waits}.")
         took = f"here the slowest test took {case.cpu_seconds:.2f} s of {case.limit:g}."
         return Flip(FlipReason.TIME_LIMIT, f"published: time limit on {_name(number)}; {took}")
     if case.erratum is not None:
