@@ -129,7 +129,7 @@ def _side(summary: Summary, side: str) -> str:
             "accepted" if change.other else "rejected",
             html.escape(change.verdict),
             html.escape(str(change.reason)),
-            html.escape(change.proof),
+            _mark(change.proof),
         )
         for change in picked
     ]

@@ -108,7 +108,7 @@ def _explain_acceptance(case: Case) -> Flip:
     error = f"{remark.get('error', '')} {remark.get('error_message', '')}".strip()
     if code == -5 or "TestRunnerError" in error:
         return Flip(
-            FlipReason.RUNNER_LOST, f"published: {_short(error)}: no result came from its process, so no verdict."
+            FlipReason.RUNNER_LOST, f"LiveCodeBench: {_short(error)}: no result came from its process, so no verdict."
         )
     number = find_test(case.tests, remark)
     if code == -2 and (flip := _find_thread(case, number)):
@@ -118,21 +118,21 @@ def _explain_acceptance(case: Case) -> Flip:
     if code == -3:
         if number is not None and (line := find_line(case.source, _REAL_STDIN)):
             waits = "reads the real standard input, which its runner doesn't give the test"
-            return Flip(FlipReason.STDIN, f"published: time limit on {_name(number)}; {line} {waits}.")
+            return Flip(FlipReason.STDIN, f"LiveCodeBench: time limit on {_name(number)}; {line} {waits}.")
         took = f"here the slowest test took {case.cpu_seconds:.2f} s of {case.limit:g}."
-        return Flip(FlipReason.TIME_LIMIT, f"published: time limit on {_name(number)}; {took}")
+        return Flip(FlipReason.TIME_LIMIT, f"LiveCodeBench: time limit on {_name(number)}; {took}")
     if case.erratum is not None:
         return Flip(FlipReason.ERRATUM, f"LiveCodeBench's errata: {case.erratum}.")
     if code == -4:
         return _explain_error(case, error, number)
     if number is not None and (flip := _compare_published(case, case.tests[number], number)):
         return flip
-    return _explain_run(case, number, f"published: {_short(error) or 'rejected, without a reason'}")
+    return _explain_run(case, number, f"LiveCodeBench: {_short(error) or 'rejected, without a reason'}")
 
 
 def _say_missing(case: Case) -> str:
     inputs, expected = str(case.remark["inputs"]), str(case.remark.get("expected", ""))
-    failed = f"the published run failed on the input {_short(inputs)} (expected {_short(expected)})"
+    failed = f"LiveCodeBench's run failed on the input {_short(inputs)} (expected {_short(expected)})"
     return f"{failed}, which is none of the {len(case.tests)} tests here."
 
 
@@ -147,12 +147,13 @@ def _find_thread(case: Case, number: int | None) -> Flip | None:
     test = "a test that isn't here" if number is None else _name(number)
     found = "nothing" if not output.strip() else f"only {_short(output)}"
     return Flip(
-        FlipReason.THREAD, f"published: {found} was printed on {test}; {line} starts a thread that it doesn't wait for."
+        FlipReason.THREAD,
+        f"LiveCodeBench: {found} was printed on {test}; {line} starts a thread that it doesn't wait for.",
     )
 
 
 def _explain_error(case: Case, error: str, number: int | None) -> Flip:
-    proof = f"published: {_short(error)}"
+    proof = f"LiveCodeBench: {_short(error)}"
     if "No module named" in error:
         return Flip(FlipReason.ENVIRONMENT, f"{proof}; the module is installed here.")
     if "MemoryError" in error:
@@ -173,7 +174,7 @@ def _compare_published(case: Case, test: TestCase, number: int) -> Flip | None:
     if not match.matched or match.rung is None or _match(test, output, "livecodebench").matched:
         return None
     reason = _LENIENT_RUNGS.get(match.rung, FlipReason.SPELLING)
-    outputs = f"expected {_short(test.expected)}, published {_short(output)}"
+    outputs = f"expected {_short(test.expected)}, printed there {_short(output)}"
     return Flip(reason, f"{_name(number)}: {outputs}: the rung '{match.rung}' accepts it.")
 
 
