@@ -6,24 +6,32 @@ Expected failures are one sentence on stderr and an exit status, never a trace. 
 import contextlib
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from types import FrameType
-from typing import IO, Annotated, Any, NoReturn
+from typing import IO, Annotated, Any
 
 import typer
 from rich.console import Console
 
 import evaluator
+from service.console import (
+    FAILED,
+    INTERRUPTED,
+    UNAVAILABLE,
+    USAGE,
+    Profile,
+    Sandbox,
+    available_cpus,
+    end,
+    errors,
+    fail,
+    interruptible,
+    say,
+)
 from service.rescore_command import rescore
-
-FAILED, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130
-"""Exit statuses; what each means is said by the command."""
 
 app = typer.Typer(
     help="Judges programs that language models wrote: as a service, or a file at a time.",
@@ -33,25 +41,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-errors = Console(stderr=True, highlight=False)
-
-
-class Sandbox(StrEnum):
-    """Kinds of box."""
-
-    AUTO = "auto"
-    DOCKER = "docker"
-    BUBBLEWRAP = "bubblewrap"
-
-
-class Profile(StrEnum):
-    """Ways to compare outputs."""
-
-    MICROCODER = "microcoder"
-    LIVECODEBENCH = "livecodebench"
-    EXACT = "exact"
-
-
 SandboxOption = Annotated[
     Sandbox | None,
     typer.Option(show_default="auto", help="Kind of box: `auto` takes Docker where it works, else bubblewrap."),
@@ -61,17 +50,6 @@ SandboxOption = Annotated[
 def main() -> None:
     """The entry point."""
     app(prog_name="microcoder")
-
-
-def say(sentence: object) -> None:
-    """What went wrong, on stderr."""
-    errors.print(f"microcoder: {sentence}", markup=False, soft_wrap=True)
-
-
-def fail(sentence: object, status: int) -> NoReturn:
-    """Say it and end."""
-    say(sentence)
-    raise typer.Exit(status)
 
 
 def _show_version(asked: bool) -> None:
@@ -201,7 +179,7 @@ def evaluate(
         target = stack.enter_context(_writing(out))
         count = workers or available_cpus()
         # Before anything is said: a Ctrl-C that answers our first sentence must not be lost.
-        stack.enter_context(_interruptible(interrupt))
+        stack.enter_context(interruptible(interrupt))
         judging = stack.enter_context(_judging(url, api_key, str(sandbox or Sandbox.AUTO), count))
         progress = stack.enter_context(Progress(errors, _count_lines(file)))
 
@@ -218,16 +196,7 @@ def evaluate(
         say(sentence)
     elif tally.disagreements or tally.internal_errors:
         status = FAILED
-    _end(status)
-
-
-def _end(status: int) -> NoReturn:
-    """End with this status, without waiting for a program that still runs in a box: the box ends with us."""
-    if any(thread.name.startswith("judge") for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    raise typer.Exit(status)
+    end(status)
 
 
 def _run(*arguments: Any) -> tuple[int, str]:
@@ -277,22 +246,6 @@ def _judging(url: str | None, api_key: str | None, sandbox: str, workers: int) -
     else:
         with client:
             yield RemoteJudging(client)
-
-
-@contextlib.contextmanager
-def _interruptible(interrupt: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends the judging in order; a second Ctrl-C ends it as it is."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        interrupt.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -351,13 +304,6 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON inst
             findings = list(examine())
         show_findings(console, findings, is_usable(findings))
     raise typer.Exit(0 if is_usable(findings) else FAILED)
-
-
-def available_cpus() -> int:
-    """CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
 
 
 if __name__ == "__main__":

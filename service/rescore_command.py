@@ -2,44 +2,36 @@
 
 import contextlib
 import os
-import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from evaluator.livecodebench.generations import Extraction
+from service.console import (
+    FAILED,
+    INTERRUPTED,
+    UNAVAILABLE,
+    USAGE,
+    Profile,
+    Sandbox,
+    available_cpus,
+    end,
+    fail,
+    interruptible,
+    say,
+)
 
 if TYPE_CHECKING:
     from service.batch import Judging
     from service.rescore_run import Options
 
-FAILED, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130
 _PROBLEMS = "Problems in LiveCodeBench's format: a file, or a folder of them; may be repeated."
-
-
-class Profile(StrEnum):
-    """Ways to compare outputs."""
-
-    MICROCODER = "microcoder"
-    LIVECODEBENCH = "livecodebench"
-    EXACT = "exact"
-
-
-class Sandbox(StrEnum):
-    """Kinds of box."""
-
-    AUTO = "auto"
-    DOCKER = "docker"
-    BUBBLEWRAP = "bubblewrap"
 
 
 def rescore(
@@ -93,7 +85,7 @@ def rescore(
         _compare(*compare)
         return
     if generations is None or not problems:
-        _fail("Give a file of generations and --problems, or --compare A B.", USAGE)
+        fail("Give a file of generations and --problems, or --compare A B.", USAGE)
     selection = Selection(start_date, end_date, frozenset(platform or ()), frozenset(difficulty or ()))
     chosen = ["--profile", profile] * (profile is not Profile.MICROCODER) + ["--timeout", f"{timeout:g}"] * (
         timeout != 6.0
@@ -106,12 +98,12 @@ def rescore(
         Rules(str(profile), timeout, not all_tests),
         extraction,
         out,
-        workers or _available_cpus(),
+        workers or available_cpus(),
         limit,
         official,
         ["microcoder", "rescore", str(generations), *named, *chosen],
     )
-    _end(_run(options, url, api_key, str(sandbox), only, verbose))
+    end(_run(options, url, api_key, str(sandbox), only, verbose))
 
 
 def _run(
@@ -132,7 +124,7 @@ def _run(
         return _open_judging(url, api_key, sandbox, options.workers)
 
     try:
-        with _interruptible(interrupt):
+        with interruptible(interrupt):
             if only is not None:
                 with open_judging() as judging:
                     verdict = judge_case(options, only, judging, _console(), verbose)
@@ -162,7 +154,7 @@ def _compare(left: Path, right: Path) -> None:
     try:
         compare_folders(left, right, _console())
     except InvalidSubmission as error:
-        _fail(error, USAGE)
+        fail(error, USAGE)
 
 
 @contextlib.contextmanager
@@ -187,46 +179,10 @@ def _open_judging(url: str | None, api_key: str | None, sandbox: str, workers: i
         yield RemoteJudging(client)
 
 
-@contextlib.contextmanager
-def _interruptible(interrupt: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends the judging in order; a second Ctrl-C ends it as it is."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        interrupt.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _console() -> Console:
     return Console(highlight=False)
 
 
 def _say(sentence: object, status: int) -> int:
-    Console(stderr=True, highlight=False).print(f"microcoder: {sentence}", markup=False, soft_wrap=True)
+    say(sentence)
     return status
-
-
-def _fail(sentence: object, status: int) -> NoReturn:
-    raise typer.Exit(_say(sentence, status))
-
-
-def _end(status: int) -> NoReturn:
-    """End with this status, without waiting for a program that still runs in a box: the box ends with us."""
-    if any(thread.name.startswith(("judge", "official")) for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    raise typer.Exit(status)
-
-
-def _available_cpus() -> int:
-    """CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
