@@ -30,11 +30,12 @@ from benchmarks import tables
 from benchmarks.agreement import Plan, judge_in_order, positive_integer, survey, time_factor
 from benchmarks.graders import GRADERS
 from benchmarks.labelled import BadInput, Problem, read_problems
-from benchmarks.livecodebench_grader import EnvironmentFailed, LiveCodeBench
+from benchmarks.livecodebench_grader import LiveCodeBench
 from benchmarks.rates import Counts, total
 from benchmarks.recordings import Comparisons
 from benchmarks.referees import LocalReferee, Outcome
 from evaluator.errors import EvaluatorError, SandboxUnavailable
+from evaluator.livecodebench.official import OfficialFailed
 
 HEADLINE = "microcoder"
 COMPARED = tuple(grader.name for grader in GRADERS)
@@ -83,7 +84,7 @@ class Bench:
 
         Raises:
             SandboxUnavailable: there are no boxes here.
-            EnvironmentFailed: LiveCodeBench's package can't be installed.
+            OfficialFailed: LiveCodeBench's package can't be installed.
         """
         self.names = names
         self.runtime: dict[str, Any] = {"cpus": len(os.sched_getaffinity(0))}
@@ -200,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
         if earlier:
             document = join(document, earlier)
             write_json(options.json, document)
-    except (BadInput, SandboxUnavailable, EnvironmentFailed) as error:
+    except (BadInput, SandboxUnavailable, OfficialFailed) as error:
         return fail(console, error)
     except EvaluatorError as error:
         return fail(console, f"The evaluator failed: {error}")

@@ -28,13 +28,13 @@ from benchmarks import performance_tables as tables
 from benchmarks.agreement import positive_integer
 from benchmarks.bench import QUICK, Bench, Figures, Size
 from benchmarks.labelled import BadInput
-from benchmarks.livecodebench_grader import EnvironmentFailed
 from benchmarks.peers.sides import CannotRun
 from benchmarks.reward_step import measure_reward_batch, measure_scale
 from benchmarks.small_work import measure_numpy, measure_service, measure_small_workloads, measure_trivial
 from benchmarks.waiting import measure_latency, measure_queue
 from benchmarks.workloads import SEED, SOURCES
 from evaluator.errors import EvaluatorError
+from evaluator.livecodebench.official import OfficialFailed
 from service.redis_server import RedisUnavailable
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "labelled"
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _check(options)
         document = measure(options, console) if options.show is None else _read(options.show)
-    except (BadInput, EnvironmentFailed) as error:
+    except (BadInput, OfficialFailed) as error:
         return _fail(console, error)
     except KeyboardInterrupt:
         return _fail(console, "Interrupted: --json has the parts that were done.", 130)
@@ -92,7 +92,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             try:
                 found = PARTS[name](bench)
             except (
-                CannotRun, BadInput, EnvironmentFailed, EvaluatorError, RedisUnavailable,
+                CannotRun, BadInput, OfficialFailed, EvaluatorError, RedisUnavailable,
                 microcoder_client.MicrocoderError,
             ) as error:  # fmt: skip
                 bench.skipped[name] = str(error)

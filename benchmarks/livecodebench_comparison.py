@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.livecodebench_grader import prepare_environment
 from evaluator.comparison.ladder import compare, compare_value
+from evaluator.livecodebench.official import prepare_environment
 from evaluator.model import Policy
 
 PROFILE = Policy(profile="livecodebench")

@@ -13,11 +13,12 @@ from benchmarks import accuracy, tables
 from benchmarks.accuracy import EVALUATORS, main
 from benchmarks.graders import GRADERS, Grader, judge0_text, prime_code_text, prime_code_value, sandbox_fusion_text
 from benchmarks.labelled import Labelled, Problem
-from benchmarks.livecodebench_grader import EnvironmentFailed, LiveCodeBench, Process
+from benchmarks.livecodebench_grader import LiveCodeBench, Process
 from benchmarks.rates import Counts, total, wilson_interval
 from benchmarks.recordings import Comparisons
 from benchmarks.referees import BoxPools, Outcome
 from evaluator.errors import SandboxUnavailable
+from evaluator.livecodebench.official import OfficialFailed
 from evaluator.model import Limits, Policy, TestCase, TestKind
 from tests.requirements_helper import require
 
@@ -74,7 +75,7 @@ def livecodebench() -> Iterator[LiveCodeBench]:
     """LiveCodeBench's own code, where its package is installed or can be."""
     try:
         grader = LiveCodeBench()
-    except (EnvironmentFailed, SandboxUnavailable) as error:
+    except (OfficialFailed, SandboxUnavailable) as error:
         require("livecodebench", str(error))
     yield grader
     grader.close()

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.labelled import BadInput, Labelled, Problem, read_problems
 from benchmarks.library import Library
-from benchmarks.livecodebench_grader import EnvironmentFailed
 from benchmarks.peers.driver import build_source, is_right
 from benchmarks.peers.sides import CannotRun, Floor, LiveCodeBenchBatch, PrimeCode, RequestPerTest, Side, Subprocesses
 from benchmarks.processor_time import count_processor_seconds
@@ -32,6 +31,7 @@ from benchmarks.workloads import (
     without_loops,
 )
 from evaluator.errors import SandboxUnavailable
+from evaluator.livecodebench.official import OfficialFailed
 from evaluator.model import Limits, TestCase, TestKind
 from tests.requirements_helper import require
 
@@ -165,7 +165,7 @@ def test_peers_tell_right_from_wrong(kind: type):
     batch = mixed()
     try:
         side: Side = kind() if kind is RequestPerTest else kind(2)
-    except (EnvironmentFailed, SandboxUnavailable) as error:
+    except (OfficialFailed, SandboxUnavailable) as error:
         require("livecodebench" if kind is LiveCodeBenchBatch else "bubblewrap", str(error))
     try:
         judged = side.judge(batch)

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 
 import httpx
 
-from benchmarks.livecodebench_grader import Process, prepare_environment, write_sample
+from benchmarks.livecodebench_grader import Process, write_sample
 from benchmarks.peers.driver import describe, is_right
 from benchmarks.peers.enclosure import enclose, our_python
 from benchmarks.workloads import Batch, Entry
+from evaluator.livecodebench.official import prepare_environment
 
 HERE = Path(__file__).parent
 PATIENCE = 1_800

@@ -63,8 +63,8 @@ def prepare_environment() -> Path:
         subprocess.run([*pip, *NEEDED], check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise OfficialFailed(
-            f"{PACKAGE} can't be installed into {folder} ({error}): leave --official out, or see that pip reaches a "
-            "package index."
+            f"{PACKAGE} can't be installed into {folder} ({error}): do without LiveCodeBench's own evaluator, or see "
+            "that pip reaches a package index."
         ) from None
     (folder / "complete").touch()
     return python
@@ -89,7 +89,7 @@ class Official:
         self._command = confine(prepare_environment())
         self._timeout = timeout
         self._local = threading.local()
-        self._processes: list[_Process] = []
+        self._processes: list[Process] = []
         sample = {"input_output": json.dumps({"inputs": ["1\n"], "outputs": ["2\n"], "fn_name": None})}
         answer = self.judge(sample, 1, "print(int(input()) + 1)")
         if not answer.accepted:
@@ -114,17 +114,17 @@ class Official:
         for process in self._processes:
             process.close()
 
-    def _mine(self) -> "_Process":
+    def _mine(self) -> "Process":
         """The process of the thread that asks."""
         if not hasattr(self._local, "process"):
-            self._local.process = _Process(self._command)
+            self._local.process = Process(self._command)
             self._processes.append(self._local.process)
-        process: _Process = self._local.process
+        process: Process = self._local.process
         return process
 
 
-def confine(python: Path) -> list[str]:
-    """The command that starts the child in its environment, under bubblewrap.
+def confine(python: Path, child: Path = CHILD) -> list[str]:
+    """The command that starts a child in its environment, under bubblewrap.
 
     Raises:
         SandboxUnavailable: there is none.
@@ -135,11 +135,11 @@ def confine(python: Path) -> list[str]:
         find_bwrap(), *rights, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--die-with-parent",
         "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--size", str(TMP_BYTES), "--tmpfs", _TMP,
         "--ro-bind", environment, environment, "--chdir", _TMP,
-        "--", str(python), "-P", "-c", CHILD.read_text("utf-8"),
+        "--", str(python), "-P", "-c", child.read_text("utf-8"),
     ]  # fmt: skip
 
 
-class _Process:
+class Process:
     """LiveCodeBench's environment at work; started anew when it dies of a program."""
 
     def __init__(self, command: list[str]) -> None:
