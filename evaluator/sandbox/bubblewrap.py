@@ -33,6 +33,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "PYTHONPATH": "/opt/packages",
     "MALLOC_ARENA_MAX": "1",
+    "LD_BIND_NOW": "1",  # symbols are looked up once, and not in each child; the runner takes it away
     **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")},
 }
 """All that a program finds in its environment, in every backend."""

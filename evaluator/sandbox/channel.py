@@ -6,14 +6,16 @@ the worker keeps and reads, up to the limit, after the runner has answered.
 
 import contextlib
 import json
+import marshal
 import os
 import random
 import select
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluator.errors import BoxLost, SandboxUnavailable
 from evaluator.model import Limits, Program, Runtime
@@ -22,7 +24,7 @@ from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Lim
 from evaluator.sandbox.commands import bundle_files, deadline_of, encode_source, mode_of, spell_limits, wants_prelude
 from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
-from evaluator.sandbox.runner.wire import COMPILED, HARMLESS, NUMPY
+from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NUMPY, ORDERS
 
 MODULES = (
     "wire", "harmless", "values", "confine", "watch", "launch", "tools",
@@ -64,6 +66,26 @@ class LoadedProgram(Artifact):
     __del__ = close  # who keeps many (checkers) needn't keep count
 
 
+class Reply(NamedTuple):
+    """What the runner says of a run."""
+
+    status: int
+    cpu: float
+    wall: float
+    memory: int
+    limit: Limit | None
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended it."""
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None after a signal."""
+        return None if os.WIFSIGNALED(self.status) else os.waitstatus_to_exitcode(self.status)
+
+
 class Pending:
     """A run that the box has been told of: the outputs to read when it answers."""
 
@@ -90,7 +112,7 @@ class RunnerBox:
         self._age = 0
         self._healthy = True
         self._closed = False
-        self._reply: dict[str, Any] = {}
+        self._reply = Reply(0, 0.0, 0.0, 0, None)
         connection.settimeout(STARTUP_SECONDS)
         facts = self._greet()
         self.runtime = Runtime(sandbox=sandbox, python=facts["python"], numpy=facts["numpy"], image=image)
@@ -105,8 +127,9 @@ class RunnerBox:
             # A random slot: tests of two boxes never share a uid, so the kernel counts their processes apart.
             slot = random.randrange(20_000, 59_998, 2)
             self._connection.send(json.dumps({"slot": slot, "private": True}).encode())
-            return self._receive(STARTUP_SECONDS)
-        except (OSError, BoxLost) as error:
+            facts: dict[str, Any] = json.loads(self._receive_message(STARTUP_SECONDS))
+            return facts
+        except (OSError, ValueError, BoxLost) as error:
             self.close()
             raise SandboxUnavailable(f"The box started but its runner did not answer: {error}") from error
 
@@ -134,10 +157,10 @@ class RunnerBox:
                 os.close(descriptor)
 
     def _read_compiled(
-        self, program: Program, artifact: int, messages: int, reply: dict[str, Any]
+        self, program: Program, artifact: int, messages: int, reply: Reply
     ) -> LoadedProgram | CompileFailure:
         """What a child that compiled left behind."""
-        flags = -1 if reply["limit"] is not None or reply["exit"] is None else reply["exit"] - COMPILED
+        flags = -1 if reply.limit is not None or reply.exit_code is None else reply.exit_code - COMPILED
         if 0 <= flags <= HARMLESS + NUMPY:
             seal(artifact)
             return LoadedProgram(reopen(artifact), Launcher.COMPILED, program, flags)
@@ -263,12 +286,12 @@ class RunnerBox:
             truncated = max(os.fstat(output).st_size for output in (pending.stdout, pending.stderr)) > limit
             extra = None if pending.extra is None else read_output(pending.extra, limit + 1)
             run = Run(
-                exit_code=reply["exit"],
-                signal=reply["signal"],
-                cpu_seconds=reply["cpu"],
-                wall_seconds=reply["wall"],
-                memory_bytes=reply["memory"],
-                limit=None if reply["limit"] is None else Limit(reply["limit"]),
+                exit_code=reply.exit_code,
+                signal=reply.signal,
+                cpu_seconds=reply.cpu,
+                wall_seconds=reply.wall,
+                memory_bytes=reply.memory,
+                limit=reply.limit,
                 stdout=stdout,
                 stderr=read_output(pending.stderr, MAX_STDERR, end=True),
                 truncated=truncated or (extra is not None and len(extra) > limit),
@@ -294,13 +317,13 @@ class RunnerBox:
 
     def _send(self, order: dict[str, Any], descriptors: list[int]) -> None:
         try:
-            socket.send_fds(self._connection, [json.dumps(order).encode()], descriptors)
+            socket.send_fds(self._connection, [marshal.dumps(order, ORDERS)], descriptors)
         except OSError as error:
             self._healthy = False
             raise BoxLost(f"The box is gone: {error}") from error
         self._age += 1
 
-    def _receive(self, timeout: float) -> dict[str, Any]:
+    def _receive_message(self, timeout: float) -> bytes:
         try:
             self._connection.settimeout(timeout)
             message = self._connection.recv(65536)
@@ -313,10 +336,19 @@ class RunnerBox:
         if not message:
             self._healthy = False
             raise BoxLost("The box ended in the middle of its work.")
-        reply: dict[str, Any] = json.loads(message)
-        if not reply.get("clean", True):
+        return message
+
+    def _receive(self, timeout: float) -> Reply:
+        message = self._receive_message(timeout)
+        try:
+            status, cpu, wall, memory, limit, _, started, clean = FACTS.unpack(message)
+            reply = Reply(status, cpu, wall, memory, Limit(LIMITS[limit]) if limit else None)
+        except (struct.error, IndexError) as error:
             self._healthy = False
-        if not reply.get("started", True):
+            raise BoxLost("The box answered something that isn't an answer.") from error
+        if not clean:
+            self._healthy = False
+        if not started:
             self._healthy = False
             raise BoxLost("The box could not start the program: a fault of ours or of the machine.")
         return reply
@@ -342,10 +374,10 @@ class RunnerBox:
         self._destroy()
 
 
-def _describe_end(reply: dict[str, Any]) -> str:
-    if reply["limit"]:
-        return f"The compiler went over its limit ({reply['limit']})."
-    return f"The compiler ended with status {reply['exit']}, signal {reply['signal']}."
+def _describe_end(reply: Reply) -> str:
+    if reply.limit is not None:
+        return f"The compiler went over its limit ({reply.limit})."
+    return f"The compiler ended with status {reply.exit_code}, signal {reply.signal}."
 
 
 def _with_result(run: Run, mode: str, extra: bytes) -> Run:

@@ -86,7 +86,7 @@ def run_program(artifact: int, prelude: bool, conversation: int) -> NoReturn:
     """Body of the program's process: load it, then answer."""
     line = exchange.Line(conversation)
     line.wait()  # from here on the tester is closed to this process, even where both have one uid
-    module, code, _ = launch.load_program(artifact, "program", prelude)
+    module, code, _, _ = launch.load_program(artifact, "program", prelude)
     try:
         exec(code, module.__dict__)
     except BaseException as error:

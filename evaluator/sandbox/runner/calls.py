@@ -26,7 +26,7 @@ _seek = os.lseek
 def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
     """Call the entry point with the arguments on stdin, one JSON value a line; write what came of it to `result`."""
     data = launch.read_all(0)
-    module, code, source = launch.load_program(artifact, "program", prelude)
+    module, code, source, _ = launch.load_program(artifact, "program", prelude)
 
     def call() -> None:
         if not prelude:

@@ -53,14 +53,21 @@ SELF_ONLY = {
     "sched_setscheduler": (144, 119, 0), "sched_setparam": (142, 118, 0), "setpriority": (141, 140, 1),
     "ioprio_set": (251, 30, 1),
 }  # fmt: skip
+OOM_PATH, OOM_SCORE = b"/proc/self/oom_score_adj", b"1000"
+"""When the box's memory is gone, the kernel takes the test and not the runner."""
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-_libc = ctypes.CDLL(None, use_errno=True)
+# Looked up once: in a child, each object that is touched is a page that has to be copied.
+_open, _write, _close, _WRITE_ONLY, _set_limit = os.open, os.write, os.close, os.O_WRONLY, resource.setrlimit
+_setgroups, _setresgid, _setresuid = os.setgroups, os.setresgid, os.setresuid
+_libc = ctypes.CDLL(None)
+_prctl = _libc.prctl
+_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
 def prctl(option: int, value: int, pointer: int = 0) -> None:
-    if _libc.prctl(option, *map(ctypes.c_ulong, (value, pointer, 0, 0))) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+    if _prctl(option, value, pointer, 0, 0) != 0:
+        raise OSError(errno.EPERM, f"prctl({option}) failed")
 
 
 def load(offset: int) -> tuple[int, int, int, int]:
@@ -130,28 +137,52 @@ class Slot:
         """Take the slot's uid for good. Without root the box's own uid is all there is."""
         if self.uid is not None:
             uid = self.uid + offset
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            _setgroups(())
+            _setresgid(uid, uid, uid)
+            _setresuid(uid, uid, uid)
 
 
-def apply_limits(slot: Slot, limits: dict[str, Any], *, executes: bool = False) -> None:
-    """The limits that the kernel holds. Soft CPU limit first, so that the end has a name (SIGXCPU); the watch is
-    faster than both. The address space is only a backstop: it has room for thread stacks and for numpy's reservations.
+Rules = tuple[tuple[int, tuple[int, int]], ...]
+"""Limits that the kernel holds: (resource, (soft, hard))."""
+
+
+def set_limits() -> None:
+    """Those that never change, for this process and all that it forks."""
+    for kind, limit in ((resource.RLIMIT_NOFILE, 512), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_MEMLOCK, 0)):
+        resource.setrlimit(kind, (limit, limit))
+
+
+def find_rules(slot: Slot, limits: dict[str, Any], *, executes: bool = False) -> Rules:
+    """Limits of one child. Soft CPU limit first, so that the end has a name (SIGXCPU); the watch is faster than both.
+    The address space is only a backstop: it has room for thread stacks and for numpy's reservations.
     """
     cpu = max(1, int(limits["cpu"]) + 2)
     room = slot.address_space + limits["memory"] + max(limits["memory"], 1 << 30)
     if executes:  # another program's threads reserve as much stack each as the main one may grow to
         room += limits["processes"] * max(0, resource.getrlimit(resource.RLIMIT_STACK)[0])
     files = limits["output"] + 1
-    for kind, soft, hard in (
-        (resource.RLIMIT_CPU, cpu, cpu + 1),
-        (resource.RLIMIT_AS, room, room),
-        (resource.RLIMIT_FSIZE, files, files),
-        (resource.RLIMIT_NOFILE, 512, 512),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_MEMLOCK, 0, 0),
-    ):
-        resource.setrlimit(kind, (soft, hard))
+    rules: Rules = (
+        (resource.RLIMIT_CPU, (cpu, cpu + 1)),
+        (resource.RLIMIT_AS, (room, room)),
+        (resource.RLIMIT_FSIZE, (files, files)),
+    )
     if slot.private and slot.uid is not None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"],) * 2)
+        rules += ((resource.RLIMIT_NPROC, (limits["processes"],) * 2),)
+    return rules
+
+
+def give_up(slot: Slot, rules: Rules, offset: int, dumpable: bool) -> None:
+    """In a child: what it may do, how much it may use, and who it is. `offset` is added to the slot's uid."""
+    if slot.uid is None:
+        set_dumpable(True)  # or what is below /proc/self would be closed to itself
+    try:
+        file = _open(OOM_PATH, _WRITE_ONLY)
+        _write(file, OOM_SCORE)
+        _close(file)
+    except OSError:
+        pass  # not every box lets its processes say so; the watch is there too
+    for kind, pair in rules:
+        _set_limit(kind, pair)
+    slot.become(offset)
+    if slot.uid is not None or not dumpable:
+        set_dumpable(dumpable)  # a change of the uid takes it away

@@ -4,6 +4,7 @@ Everything that a program may patch is looked up before it runs. What it can rea
 input, its output, the runner's empty shell. No expected output is here, and no other test's data.
 """
 
+import _socket
 import _thread
 import atexit
 import builtins
@@ -16,15 +17,25 @@ import linecache
 import marshal
 import os
 import signal
+import socket
 import sys
-import threading
 import traceback
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from . import harmless
 from .wire import COMPILED, HARMLESS, NUMPY
+
+_register = os.register_at_fork
+os.register_at_fork = lambda **functions: None
+try:
+    # Each would do its own work in every child. `random` would seed itself anew, which makes verdicts flicker;
+    # `threading` counts its threads, of which there is one: programs that fork get it back (`watch_forks`).
+    import random
+    import threading
+finally:
+    os.register_at_fork = _register
 
 NAME = "program.py"
 PROGRAM = f"/w/{NAME}"
@@ -45,8 +56,26 @@ PRELUDE = compile(
     "<prelude>",
     "exec",
 )
+_close = os.close
+_loads = marshal.loads
+_Module = types.ModuleType
+_modules = sys.modules
+_get_recursion_limit, _set_recursion_limit = sys.getrecursionlimit, sys.setrecursionlimit
+hidden = [0]
+"""Frames below the program's first."""
+text = [b""]
+"""The source of the program that runs in this child."""
+_pread = os.pread
+SMALL = 1 << 14
+"""Bytes that are read without asking how many there are."""
+NULL = 15
+"""The runner's descriptor of /dev/null, as all from 3 to here."""
 _exit = os._exit
 _write = os.write
+_dup2 = os.dup2
+_close_range = os.closerange
+_after_fork = threading._after_fork  # type: ignore[attr-defined]
+_main_thread = threading.main_thread()
 _excepthook = sys.excepthook
 _format_exception = traceback.format_exception
 _print_exception = traceback.print_exception
@@ -54,13 +83,19 @@ _kill = os.kill
 _collect = gc.collect
 _run_exit_functions = atexit._run_exitfuncs
 _join_threads = threading._shutdown  # type: ignore[attr-defined]
+_count_threads = _thread._count
+_thread_exits = threading._threading_atexits  # type: ignore[attr-defined]
+_sys = vars(sys)
 
 
 def read_all(descriptor: int) -> bytes:
     """All bytes of a memfd, from its start, leaving its offset alone."""
+    part = _pread(descriptor, SMALL, 0)
+    if len(part) < SMALL:
+        return part
     size = os.fstat(descriptor).st_size
-    parts = []
-    offset = 0
+    parts = [part]
+    offset = SMALL
     while offset < size:
         part = os.pread(descriptor, size - offset, offset)
         if not part:
@@ -76,32 +111,60 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[_write(descriptor, view) :]
 
 
-def place(stdin: int, stdout: int, stderr: int, keep: tuple[int, ...] = ()) -> Sequence[int]:
-    """Make these the standard descriptors, keep `keep` at 3, 4, … and close everything else. Returns the kept ones."""
-    moved = [os.dup(descriptor) for descriptor in (stdin, stdout, stderr, *keep)]
-    high = [descriptor if descriptor > 15 else lift(descriptor) for descriptor in moved]
-    for target, descriptor in enumerate(high):
-        os.dup2(descriptor, target, inheritable=target < 3)
-    os.closerange(len(high), 4096)
-    return range(3, len(high))
+def reserve_numbers(connection: socket.socket) -> _socket.socket:
+    """Keep low descriptors busy with nothing, so that what is received has numbers above all that a child arranges.
+
+    Returns the connection under such a number, as an object without Python code in it.
+    """
+    number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, NULL + 1)
+    connection.close()
+    null = os.open("/dev/null", os.O_RDWR)
+    for low in range(3, NULL + 1):
+        if low != null:
+            os.dup2(null, low, False)
+    return _socket.socket(fileno=number)
 
 
-def lift(descriptor: int) -> int:
-    """The same file above the numbers that are going to be replaced."""
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 16)
+def place(descriptors: tuple[int, ...]) -> None:
+    """Make these the descriptors 0, 1, 2, … and close all others. The first three outlive an `exec`."""
+    target = 0
+    for descriptor in descriptors:
+        _dup2(descriptor, target, target < 3)
+        target += 1
+    _close_range(target, 4096)
 
 
 def open_streams() -> None:
-    """sys.stdin, sys.stdout and sys.stderr as the interpreter makes them for files, over descriptors 0, 1 and 2."""
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        raw = io.FileIO(number, mode, closefd=False)
-        raw.name = f"<{name}>"
-        buffer = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
-        errors = "backslashreplace" if number == 2 else "surrogateescape"
-        stream = io.TextIOWrapper(buffer, "utf-8", errors, "\n", line_buffering=number == 2)
-        stream.mode = mode  # type: ignore[misc]
+    """sys.stdin, sys.stdout and sys.stderr as the interpreter makes them for files, over descriptors 0, 1 and 2.
+
+    Once, before anything is forked: they are the runner's until a child puts its own files below them. So files are
+    there while they are made, as streams ask what is below.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        kept = os.dup(number)
+        file = os.memfd_create(name)
+        os.dup2(file, number)
+        stream = open_stream(io.FileIO(number, "w" if number else "r", closefd=False), name)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+        os.dup2(kept, number)
+        os.close(kept)
+        os.close(file)
+
+
+def open_stream(raw: io.FileIO, name: str) -> io.TextIOWrapper:
+    """The text stream over a file that plays one of the three."""
+    raw.name = f"<{name}>"
+    buffer = io.BufferedReader(raw) if name == "stdin" else io.BufferedWriter(raw)
+    errors = "backslashreplace" if name == "stderr" else "surrogateescape"
+    stream = io.TextIOWrapper(buffer, "utf-8", errors, "\n", line_buffering=name == "stderr")
+    stream.mode = "r" if name == "stdin" else "w"  # type: ignore[misc]
+    return stream
+
+
+def watch_forks() -> None:
+    """In a child: let `threading` know of forks from now on, and of the thread that this is."""
+    _register(after_in_child=_after_fork)
 
 
 def forget_runner() -> None:
@@ -127,7 +190,8 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     """The code, and the exit status that tells what is known of it. Ends the process where it can't be compiled."""
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
-        write_all(artifact, marshal.dumps((code, text, files)))
+        looks, untidy = (any(word in text for word in words) for words in (LOOKS_AT_ITSELF, NEEDS_TIDYING))
+        write_all(artifact, marshal.dumps((code, text, files, looks, untidy)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
@@ -136,28 +200,35 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     return code, status + (NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0)
 
 
-def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes]:
-    """A fresh module `name` and the code to execute in it."""
-    code, source, files = marshal.loads(read_all(artifact))
-    os.close(artifact)
+def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes, bool]:
+    """A fresh module `name`, the code to execute in it, its source, and whether it needs tidying at its end."""
+    code, source, files, looks, untidy = _loads(read_all(artifact))
+    _close(artifact)
     if files:
         write_files(files)
         sys.path.insert(0, os.getcwd())
-    module = types.ModuleType(name)
+    module = _Module(name)
     module.__file__ = PROGRAM
-    module.__dict__.update(__builtins__=builtins, __annotations__={})
-    sys.modules[name] = module
-    linecache.cache[PROGRAM] = (lambda: source.decode("utf-8", "replace"),)  # read when it is asked for
-    if any(word in source for word in LOOKS_AT_ITSELF):
+    scope = module.__dict__
+    scope["__builtins__"] = builtins
+    scope["__annotations__"] = {}
+    _modules[name] = module
+    text[0] = source
+    if looks:
         write_program(NAME, source)
     if prelude:
-        exec(PRELUDE, module.__dict__)
-    return module, code, source
+        exec(PRELUDE, scope)
+    return module, code, source, untidy
+
+
+def read_source() -> str:
+    """For tracebacks: `linecache` calls it when the program's source is asked for."""
+    return text[0].decode("utf-8", "replace")
 
 
 def run_script(artifact: int, prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
-    module, code, source = load_program(artifact, "__main__", prelude)
+    module, code, _, untidy = load_program(artifact, "__main__", prelude)
     scope = module.__dict__
     status = 0
     del module
@@ -167,7 +238,7 @@ def run_script(artifact: int, prelude: bool) -> NoReturn:
     except BaseException as error:
         status = report(error)
     del scope, code
-    finish(status, tidy=any(word in source for word in NEEDS_TIDYING))
+    finish(status, tidy=untidy)
 
 
 def hide_frames() -> None:
@@ -176,10 +247,18 @@ def hide_frames() -> None:
     frame = sys._getframe(1)
     while frame is not None:
         frame, frames = frame.f_back, frames + 1  # type: ignore[assignment]
-    get, change = sys.getrecursionlimit, sys.setrecursionlimit
-    sys.getrecursionlimit = lambda: get() - frames
-    sys.setrecursionlimit = lambda limit, /: change(limit if limit < 1 else min(limit + frames, 2**31 - 1))
-    sys.setrecursionlimit(1000)
+    hidden[0] = frames
+    set_recursion_limit(1000)
+
+
+def get_recursion_limit() -> int:
+    """`sys.getrecursionlimit` of programs."""
+    return _get_recursion_limit() - hidden[0]
+
+
+def set_recursion_limit(limit: int, /) -> None:
+    """`sys.setrecursionlimit` of programs."""
+    _set_recursion_limit(limit if limit < 1 else min(limit + hidden[0], 2**31 - 1))
 
 
 def conclude(work: Callable[[], None]) -> NoReturn:
@@ -253,23 +332,30 @@ def flush(stream: Any) -> bool:
 
 def finish(status: int, *, tidy: bool = False) -> NoReturn:
     """End as the interpreter does: threads first, then exit functions, buffers, objects."""
-    for step in (_join_threads, _run_exit_functions):
-        try:
-            step()
-        except BaseException:
-            pass
-    written = flush(getattr(sys, "stdout", None))
-    flush(getattr(sys, "stderr", None))
-    for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, name, getattr(sys, f"__{name}__", None))
-    if tidy:
-        sys.modules.pop("__main__", None)
-        _collect()
-    written = written and flush(sys.stdout)
+    if _count_threads() or _thread_exits:
+        attempt(_join_threads)
+    attempt(_run_exit_functions)
+    written = flush(_sys.get("stdout"))
+    flush(_sys.get("stderr"))
+    if tidy or _sys.get("stdout") is not _sys.get("__stdout__"):
+        for name in ("stdin", "stdout", "stderr"):
+            _sys[name] = _sys.get(f"__{name}__")
+        if tidy:
+            sys.modules.pop("__main__", None)
+            _collect()
+        written = written and flush(sys.stdout)
     if status == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         _kill(os.getpid(), signal.SIGINT)
     _exit(status if written else 120)  # what the interpreter answers when its output can't be written
+
+
+def attempt(step: Callable[[], object]) -> None:
+    """What a program left to be done at its end. Its exceptions change nothing any more."""
+    try:
+        step()
+    except BaseException:
+        pass
 
 
 def run_command(source: int, name: str, command: list[str]) -> NoReturn:
@@ -301,25 +387,15 @@ def import_all(names: Iterable[str]) -> None:
             __import__(name)
 
 
-def import_random() -> None:
-    """Let `random` begin in the same state in every test, so that a program that doesn't seed it has one verdict.
-
-    It would seed itself anew in each child: that costs time, and makes verdicts flicker.
-    """
-    register, os.register_at_fork = os.register_at_fork, lambda **functions: None
-    try:
-        import random
-    finally:
-        os.register_at_fork = register
-    random.seed(0)
-
-
 def preload() -> None:
     """Do once, before anything is forked, what every program needs: imports, and integers that print at any length.
 
     Judges run PyPy or an interpreter from before that limit; the time that long integers take counts as any other.
     """
     sys.set_int_max_str_digits(0)
-    import_random()
+    random.seed(0)
+    linecache.cache[PROGRAM] = (read_source,)
+    sys.getrecursionlimit, sys.setrecursionlimit = get_recursion_limit, set_recursion_limit
+    os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
     import_all((*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"))
     _thread.get_ident()

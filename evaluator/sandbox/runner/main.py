@@ -1,6 +1,6 @@
 """The loop: receive an order, fork, watch, prove the box empty, answer with facts.
 
-Orders are small JSON datagrams with descriptors beside them. The runner reads no byte of what the descriptors hold:
+Orders are small datagrams with descriptors beside them. The runner reads no byte of what the descriptors hold:
 they are read in the forked child only, so that no later test can find an earlier one's data in inherited memory.
 
     hello  {slot, private}                                -> what runs here
@@ -21,28 +21,43 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from . import assertion, calls, confine, launch, series, tools, watch
+from .wire import FACTS, LIMITS
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
-SCRATCH = "/w"
-DONE = b"{}"
-SKIPPED = b'{"cancelled":true}'  # the answer to an order that was only to be carried out after a success
-OOM_SCORE = b"1000"  # when the box's memory is gone, the kernel takes the test and not the runner
+SCRATCH, SCRATCH_PATH = "/w", b"/w"
+DONE = FACTS.pack(0, 0.0, 0.0, 0, 0, False, True, True)
+SKIPPED = FACTS.pack(0, 0.0, 0.0, 0, 0, True, True, True)
+"""The answer to an order that was only to be carried out after a success."""
+NOWHERE = (launch.NULL, launch.NULL, launch.NULL)
+
+# Found once: what a child looks up by a module's name, it has to copy a page of a cache for.
+_setsid, _chdir = os.setsid, os.chdir
+_handle, _SIGINT, _interrupt = _signal.signal, _signal.SIGINT, _signal.default_int_handler
+_give_up, _place, _watch_forks = confine.give_up, launch.place, launch.watch_forks
+alive: list[Any] = [None]
+"""Never freed in a child, which would have to copy it first. Nor is the connection, which would close its number:
+another file's by then."""
+alive[0] = (alive, globals(), sys.modules["__main__"])
 
 
-def serve(control: socket.socket) -> Work:
+def serve(connection: socket.socket) -> Work:
     """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
     if os.getpid() != 1:
         raise SystemExit("the runner must be pid 1 of its own process namespace")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only signal that Python would let through to process 1
+    launch.open_streams()
+    control = launch.reserve_numbers(connection)
     confine.set_dumpable(False)
     confine.set_thread_stacks()
-    confine.install_filter()
+    confine.set_limits()
     launch.preload()
+    confine.install_filter()
     order = json.loads(control.recv(65536))
     slot = confine.Slot(order["slot"], order["private"])
     started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
@@ -63,7 +78,8 @@ def serve(control: socket.socket) -> Work:
         if order["op"] == "cancelled" or (order.get("after_success") and not slot.succeeded):
             control.send(SKIPPED)
         else:
-            work = Runner(orders, slot, order, descriptors, started).perform()
+            runner = Runner(orders, slot, order, descriptors, started)
+            work = runner.perform()
             if work is not None:
                 return work  # a child: it has arranged its descriptors anew
         for descriptor in descriptors:
@@ -88,14 +104,56 @@ def measure_self(slot: confine.Slot) -> None:
 
 
 def describe(slot: confine.Slot) -> dict[str, Any]:
-    import importlib.metadata
-
-    try:
-        numpy = importlib.metadata.version("numpy")
-    except importlib.metadata.PackageNotFoundError:
-        numpy = None
     version = sys.version_info
-    return {"python": f"{version.major}.{version.minor}.{version.micro}", "numpy": numpy, "root": slot.uid is not None}
+    return {
+        "python": f"{version.major}.{version.minor}.{version.micro}",
+        "numpy": find_version("numpy"),
+        "root": slot.uid is not None,
+    }
+
+
+def find_version(package: str) -> str | None:
+    """By the name of its metadata's folder: `importlib.metadata` would bring a fifth of all that a fork has to copy."""
+    for folder in sys.path:
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.startswith(f"{package}-") and name.endswith(".dist-info"):
+                return name.removeprefix(f"{package}-").removesuffix(".dist-info")
+    return None
+
+
+def prepare(
+    slot: confine.Slot,
+    rules: confine.Rules,
+    offset: int,
+    dumpable: bool,
+    descriptors: tuple[int, ...],
+    started: mmap.mmap,
+    number: int,
+) -> None:
+    """In the child: give up privileges, arrange descriptors. Whatever goes wrong, no second runner goes on."""
+    try:
+        _setsid()
+        _handle(_SIGINT, _interrupt)
+        _give_up(slot, rules, offset, dumpable)
+        _place(descriptors)
+        _chdir(SCRATCH_PATH)
+        _watch_forks()
+        started[number] = 1  # from here on, whatever happens is the program's doing
+        started.close()
+    except BaseException as error:
+        launch.write_error(f"the runner could not start the program: {error!r}\n")
+        os._exit(125)
+
+
+class Child(NamedTuple):
+    """One process that an order needs, all of it decided before the fork: what a child computes, it has to copy."""
+
+    descriptors: tuple[int, ...]
+    """What becomes its descriptors 0, 1, 2, …"""
+    work: Work
+    offset: int = 0
+    """Added to the slot's uid."""
+    dumpable: bool = True
 
 
 class Runner:
@@ -123,18 +181,19 @@ class Runner:
         outputs = [*self.descriptors[written], *self.descriptors[4:][-1:]]  # the last is a result, where there is one
         if self.order.get("mode") in ("series", "opening"):
             outputs = []  # the worker holds its streams
+        plan = self.plan()
+        rules = confine.find_rules(self.slot, self.limits, executes=self.executes())
         observer = watch.Watch(self.slot, self.orders, self.limits, outputs, SCRATCH)
         children: list[int] = []
-        plan = self.plan()
         self.started[: len(plan)] = bytes(len(plan))
-        for prepare in plan:
+        alive[1:] = [self, plan, rules, observer]
+        for descriptors, work, offset, dumpable in plan:
             pid = os.fork()
             if pid == 0:
-                return self.child(prepare, len(children))
+                prepare(self.slot, rules, offset, dumpable, descriptors, self.started, len(children))
+                return work
             children.append(pid)
-        for end in self.ends:
-            os.close(end)  # or the tester would never learn that the program has ended
-        observer.wait(children[0])
+        observer.wait(children[0], self.ends)
         facts = observer.sweep()
         facts.children = children
         signalled = any(os.WIFSIGNALED(status) for status in facts.statuses.values())
@@ -147,29 +206,26 @@ class Runner:
         return None
 
     def answer(self, facts: watch.Facts, program: int) -> None:
+        started = facts.limit is not None or facts.cancelled or 0 not in self.started[: len(facts.children)]
+        clean = watch.clean(SCRATCH, self.slot)
         status = facts.statuses.get(program, 0)
-        killed = os.WIFSIGNALED(status)
-        reply = {
-            "exit": None if killed else os.waitstatus_to_exitcode(status),
-            "signal": os.WTERMSIG(status) if killed else None,
-            "cpu": facts.cpu,
-            "wall": facts.wall,
-            "memory": max(0, facts.memory),
-            "limit": facts.limit,
-            "cancelled": facts.cancelled,
-            "started": facts.limit is not None or facts.cancelled or 0 not in self.started[: len(facts.children)],
-            "clean": watch.clean(SCRATCH, self.slot),
-        }
-        self.orders.control.send(json.dumps(reply).encode())
+        limit = LIMITS.index(facts.limit or "")
+        memory = max(0, facts.memory)
+        reply = FACTS.pack(status, facts.cpu, facts.wall, memory, limit, facts.cancelled, started, clean)
+        self.orders.control.send(reply)
 
-    def plan(self) -> list[Callable[[], Work]]:
-        """The children that this order needs, the one that is waited for first: functions that return their work."""
+    def executes(self) -> bool:
+        """Whether the order ends in another program than this interpreter."""
+        return self.order.get("mode") == "command" or self.order.get("language", "python") != "python"
+
+    def plan(self) -> list[Child]:
+        """The children that this order needs, the one that is waited for first."""
         if self.order["op"] == "load":
-            return [self.compile]
+            return [self.compile()]
         mode = self.order["mode"]
         if mode == "assertion":
             self.ends = tuple(end.detach() for end in socket.socketpair())
-            return [self.tester, self.assertion_program]
+            return [self.tester(), self.assertion_program()]
         plans = {
             "script": self.script,
             "function": self.function,
@@ -178,111 +234,56 @@ class Runner:
             "command": self.command,
             "tool": self.tool,
         }
-        return [plans[mode]]
+        return [plans[mode]()]
 
-    def child(self, prepare: Callable[[], Work], number: int) -> Work:
-        """In the child: give up privileges, then hand over. Whatever goes wrong, no second runner goes on."""
-        try:
-            os.setsid()
-            _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # without the enumerations of `signal`
-            confine.set_dumpable(True)
-            self.resist_nothing()
-            confine.apply_limits(self.slot, self.limits, executes=self.executes())
-            self.orders.control.close()
-            work = prepare()
-            self.started[number] = 1  # from here on, whatever happens is the program's doing
-            self.started.close()
-            return work
-        except BaseException as error:
-            launch.write_error(f"the runner could not start the program: {error!r}\n")
-            os._exit(125)
-
-    def executes(self) -> bool:
-        """Whether the order ends in another program than this interpreter."""
-        return self.order.get("mode") == "command" or self.order.get("language", "python") != "python"
-
-    def resist_nothing(self) -> None:
-        try:
-            file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-            os.write(file, OOM_SCORE)
-            os.close(file)
-        except OSError:
-            pass  # not every box lets its processes say so; the watch is there too
-
-    def enter(
-        self,
-        stdin: int,
-        stdout: int,
-        stderr: int,
-        keep: tuple[int, ...] = (),
-        offset: int = 0,
-        dumpable: bool = True,
-    ) -> Sequence[int]:
-        """Uid, standard descriptors, scratch as the working directory. Returns the kept descriptors' new numbers."""
-        self.slot.become(offset)
-        confine.set_dumpable(dumpable)
-        kept = launch.place(stdin, stdout, stderr, keep)
-        os.chdir(SCRATCH)
-        return kept
-
-    def compile(self) -> Work:
+    def compile(self) -> Child:
         source, artifact, messages = self.descriptors
-        source, artifact, messages = self.enter(messages, messages, messages, (source, artifact, messages))
         if self.order["language"] == "cpp":
-            return lambda: tools.compile_native(source, artifact, messages)
-        bundle = self.order["bundle"]
-        return lambda: launch.compile_program(source, artifact, messages, bundle)
+            work = partial(tools.compile_native, 3, 4, 5)
+        else:
+            work = partial(launch.compile_program, 3, 4, 5, self.order["bundle"])
+        return Child((messages, messages, messages, source, artifact, messages), work)
 
-    def script(self) -> Work:
+    def script(self) -> Child:
         artifact, stdin, stdout, stderr = self.descriptors
-        (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
-        return self.ready(launch.run_script, artifact, self.order["prelude"])
+        return Child((stdin, stdout, stderr, artifact), partial(launch.run_script, 3, self.order["prelude"]))
 
-    def function(self) -> Work:
+    def function(self) -> Child:
         artifact, stdin, stdout, stderr, value = self.descriptors
-        artifact, value = self.enter(stdin, stdout, stderr, (artifact, value))
-        return self.ready(calls.run_function, artifact, self.order["prelude"], self.order["entry_point"], value)
+        work = partial(calls.run_function, 3, self.order["prelude"], self.order["entry_point"], 4)
+        return Child((stdin, stdout, stderr, artifact, value), work)
 
-    def command(self) -> Work:
+    def command(self) -> Child:
         artifact, stdin, stdout, stderr = self.descriptors
-        (artifact,) = self.enter(stdin, stdout, stderr, (artifact,))
-        name, command = self.order["file"], self.order["command"]
-        return lambda: launch.run_command(artifact, name, command)
+        work = partial(launch.run_command, 3, self.order["file"], self.order["command"])
+        return Child((stdin, stdout, stderr, artifact), work)
 
-    def series(self) -> Work:
+    def series(self) -> Child:
         artifact, conversation = self.descriptors
-        null = os.open("/dev/null", os.O_RDWR)
-        artifact, conversation = self.enter(null, null, null, (artifact, conversation))
-        return lambda: series.serve(artifact, self.order["prelude"], self.order["entry_point"], conversation)
+        work = partial(series.serve, 3, self.order["prelude"], self.order["entry_point"], 4)
+        return Child((*NOWHERE, artifact, conversation), work)
 
-    def opening(self) -> Work:
-        source, artifact, messages, conversation = self.descriptors
-        null = os.open("/dev/null", os.O_RDWR)
-        kept = self.enter(null, null, null, (source, artifact, messages, conversation))
-        source, artifact, messages, conversation = kept
-        order = self.order["prelude"], self.order["entry_point"]
-        return lambda: series.compile_and_serve(source, artifact, messages, *order, conversation)
+    def opening(self) -> Child:
+        work = partial(series.compile_and_serve, 3, 4, 5, self.order["prelude"], self.order["entry_point"], 6)
+        return Child((*NOWHERE, *self.descriptors), work)
 
-    def tool(self) -> Work:
+    def tool(self) -> Child:
         artifact, stdin, stdout, stderr, *files, report = self.descriptors
-        artifact, *files, report = self.enter(stdin, stdout, stderr, (artifact, *files, report))
-        arguments = [argument if isinstance(argument, str) else files[argument] for argument in self.order["arguments"]]
+        numbers = list(range(4, 4 + len(files)))
+        arguments = [
+            argument if isinstance(argument, str) else numbers[argument] for argument in self.order["arguments"]
+        ]
         order = tools.Order(self.order["language"], arguments, self.order["report"])
-        return self.ready(tools.run_tool, artifact, order, files, report)
+        work = partial(tools.run_tool, 3, order, numbers, 4 + len(files))
+        return Child((stdin, stdout, stderr, artifact, *files, report), work)
 
-    def tester(self) -> Work:
+    def tester(self) -> Child:
         _, stdin, _, _, test, report = self.descriptors
-        line = self.ends[0]
-        sink = os.open("/dev/null", os.O_WRONLY)  # what the test code prints isn't a report
-        line, test, report = self.enter(stdin, sink, sink, (line, test, report), offset=1, dumpable=False)
-        return self.ready(assertion.run_tester, line, test, report, self.order["entry_point"])
+        work = partial(assertion.run_tester, 3, 4, 5, self.order["entry_point"])
+        # What the test code prints isn't a report.
+        return Child((stdin, *NOWHERE[1:], self.ends[0], test, report), work, offset=1, dumpable=False)
 
-    def assertion_program(self) -> Work:
+    def assertion_program(self) -> Child:
         artifact, stdin, stdout, stderr, _, _ = self.descriptors
-        artifact, line = self.enter(stdin, stdout, stderr, (artifact, self.ends[1]))
-        return self.ready(assertion.run_program, artifact, self.order["prelude"], line)
-
-    def ready(self, function: Callable[..., Any], *arguments: object) -> Work:
-        """Streams anew, then the work as a call without arguments."""
-        launch.open_streams()
-        return lambda: function(*arguments)
+        work = partial(assertion.run_program, 3, self.order["prelude"], 4)
+        return Child((stdin, stdout, stderr, artifact, self.ends[1]), work)

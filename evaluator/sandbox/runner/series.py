@@ -30,7 +30,7 @@ _usage = resource.getrusage
 
 def serve(artifact: int, prelude: bool, path: str | None, conversation: int) -> NoReturn:
     """Body of the child of a program that was compiled before."""
-    code, source, _ = marshal.loads(launch.read_all(artifact))
+    code, source, *_ = marshal.loads(launch.read_all(artifact))
     os.close(artifact)
     go_on(code, source, prelude, path, conversation)
 

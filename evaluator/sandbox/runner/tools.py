@@ -47,7 +47,7 @@ def run_tool(artifact: int, order: Order, files: list[int], report: int) -> NoRe
 
 def run_python(artifact: int, arguments: list[str]) -> NoReturn:
     """As under `python tool.py arguments`, but an exception has an exit status of its own: 1 may be an answer."""
-    module, code, _ = launch.load_program(artifact, "__main__", prelude=False)
+    module, code, _, _ = launch.load_program(artifact, "__main__", prelude=False)
     sys.argv = [launch.NAME, *arguments]
     status = 0
     try:

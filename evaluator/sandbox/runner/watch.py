@@ -6,8 +6,10 @@ that a forked child still shares with its parent. Time that the program waits fo
 time, so a busy machine fails nobody.
 """
 
+import _socket
+import array
 import collections
-import json
+import marshal
 import os
 import resource
 import select
@@ -21,6 +23,7 @@ from .confine import Slot
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGESIZE")
 INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
+ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside an order
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
 MAX_FILES = 2000  # inodes in scratch
 
@@ -54,7 +57,7 @@ class Orders:
     """What the worker sends. It is taken in even while a test runs, so that a `cancel` or the worker's end is seen at
     once, whatever was ordered before it."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: _socket.socket) -> None:
         self.control = control
         self.waiting: collections.deque[tuple[dict[str, Any], list[int]]] = collections.deque()
 
@@ -63,10 +66,13 @@ class Orders:
         return self.waiting.popleft() if self.waiting else self.read()
 
     def read(self) -> tuple[dict[str, Any], list[int]]:
-        message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 8)
+        message, others, _, _ = self.control.recvmsg(65536, ROOM)
         if not message:
             os._exit(0)  # the worker is gone: so is the box
-        return json.loads(message), descriptors
+        descriptors = array.array("i")
+        for _, _, data in others:
+            descriptors.frombytes(data)
+        return marshal.loads(message), list(descriptors)
 
     def look_ahead(self) -> bool:
         """Take in what came during a test. True: it, and all that waits behind it, is cancelled."""
@@ -90,32 +96,39 @@ class Watch:
         self.scratch = scratch
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
+        self.alone = select.poll()
         self.start = time.monotonic()
 
-    def wait(self, pid: int) -> None:
-        """Until the main process ends, by itself or by a limit. Everything else in the box ends with it."""
+    def wait(self, pid: int, ends: tuple[int, ...]) -> None:
+        """Until the main process ends, by itself or by a limit. Everything else in the box ends with it.
+
+        `ends` are closed: the children have theirs. Most tests are short, so little is done before the first look, not
+        even taking in the next order: what this process touches while a child lives has to be copied for it.
+        """
+        for end in ends:
+            os.close(end)  # or the tester would never learn that the program has ended
         handle = os.pidfd_open(pid)
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        poll.register(self.orders.control, select.POLLIN)
         pause = min(INTERVAL, self.limits["cpu"])
+        self.alone.register(handle, select.POLLIN)
         try:
-            while not any(ready == handle for ready, _ in self.listen(poll, pause)):
-                pause = self.look(pid)
-                if pause is None:
-                    break
+            ended = bool(self.alone.poll(pause * 1000))
+            while not ended and (pause := self.look(pid)) is not None:
+                ended = self.listen(handle, pause)
         finally:
             os.close(handle)
         self.facts.wall = time.monotonic() - self.start
 
-    def listen(self, poll: select.poll, pause: float) -> list[tuple[int, int]]:
-        """Poll the process and the worker."""
-        ready = poll.poll(max(1, pause * 1000))
+    def listen(self, handle: int, pause: float) -> bool:
+        """Poll the process and the worker. Returns whether the process has ended."""
         control = self.orders.control.fileno()
-        if any(descriptor == control for descriptor, _ in ready) and self.orders.look_ahead():
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.register(control, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(max(1, pause * 1000))]
+        if control in ready and self.orders.look_ahead():
             self.facts.cancelled = True
             self.kill()
-        return ready
+        return handle in ready
 
     def look(self, main: int) -> float | None:
         """Compare use with limits. Returns the seconds until the next look, or None after a kill."""

@@ -7,6 +7,12 @@ COMPILED = 32
 HARMLESS = 1
 NUMPY = 2
 
+# Orders are marshalled (the worker's, whom the runner trusts): version 2 is alike in all Pythons. Answers aren't.
+ORDERS = 2
+FACTS = struct.Struct("<iddqBBBB")
+"""Wait status, CPU and wall seconds, bytes of memory, index in LIMITS (0: none), cancelled, started, clean."""
+LIMITS = ("", "cpu", "wall", "memory", "output", "processes", "disk")
+
 # A series: the worker sends LENGTH and an input; the child READY once, then per test REPLY, output and value.
 LENGTH = struct.Struct("<I")
 READY = b"R"
