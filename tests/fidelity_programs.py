@@ -163,6 +163,12 @@ PROGRAMS = {
     "threads": "import threading, time\ndef f(n): time.sleep(n / 50); print(n)\nfor n in range(3): threading.Thread(target=f, args=(n,)).start()",
     "many threads": "import threading, time\nts = [threading.Thread(target=time.sleep, args=(.1,)) for _ in range(30)]\n"
         "for t in ts: t.start()\nfor t in ts: t.join()\nprint('end')",
+    "fork in a thread": "import os, threading\ndef f():\n    pid = os.fork()\n    print('child' if not pid else 'parent', threading.active_count(),"
+        " threading.main_thread() is threading.current_thread(), flush=True)\n    os.waitpid(pid, 0) if pid else os._exit(0)\n"
+        "other = threading.Thread(target=threading.Event().wait, daemon=True); other.start()\n"
+        "t = threading.Thread(target=f); t.start(); t.join(); print(threading.active_count())",
+    "recursion limit": "import sys\nprint(sys.getrecursionlimit()); sys.setrecursionlimit(5000); print(sys.getrecursionlimit())\n"
+        "try: sys.setrecursionlimit(0)\nexcept ValueError as e: print(e)",
     "main thread": "import threading\nprint(threading.current_thread(), threading.main_thread() is threading.current_thread(), threading.active_count())"
         " if 0 else print(threading.current_thread().name, threading.active_count())",
     "stack size": "import sys, threading\nsys.setrecursionlimit(10**6); threading.stack_size(2**27)\n"

@@ -15,6 +15,7 @@ One program a line on standard input, one answer a line on standard output, both
 
 import contextlib
 import gc
+import io
 import json
 import math
 import mmap
@@ -29,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy  # noqa: F401
 
-from evaluator.sandbox.runner import launch
+from evaluator.sandbox.runner import launch, prelude, streams
 
 EMPTY = compile("", "<empty>", "exec")
 EVERY = 10
@@ -44,7 +45,7 @@ PLACE = mmap.mmap(-1, mmap.PAGESIZE)
 def main() -> None:
     """Answer requests until there are no more."""
     launch.preload()
-    exec(launch.PRELUDE, SCOPE)
+    SCOPE.update(prelude.names)
     gc.collect()
     gc.freeze()
     for number, line in enumerate(sys.stdin.buffer):
@@ -88,7 +89,7 @@ def run(code: CodeType, inputs: list[str], entry_point: str | None, prelude: boo
 def write_input(text: str) -> int:
     """A file in memory, at its start."""
     descriptor = os.memfd_create("stdin")
-    launch.write_all(descriptor, text.encode("utf-8", "surrogatepass"))
+    streams.write_all(descriptor, text.encode("utf-8", "surrogatepass"))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
@@ -102,7 +103,8 @@ def execute(code: CodeType, stdin: int, entry_point: str | None, prelude: bool, 
     for target, descriptor in enumerate((stdin, silence, silence)):
         os.dup2(descriptor, target)
     os.close(silence)
-    launch.open_streams()
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        setattr(sys, name, streams.open_stream(io.FileIO(number, "w" if number else "r", closefd=False), name))
     scope = {**(SCOPE if prelude else {}), "__builtins__": __builtins__}
     scope["__name__"] = "__main__" if entry_point is None else "program"
     if entry_point is None:

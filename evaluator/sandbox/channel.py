@@ -27,7 +27,7 @@ from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
 from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NUMPY, ORDERS
 
 MODULES = (
-    "wire", "harmless", "values", "confine", "watch", "launch", "tools",
+    "wire", "harmless", "prelude", "streams", "values", "confine", "watch", "launch", "tools",
     "exchange", "sharing", "references", "kinds", "specials", "handles", "tester", "names",
     "pytest_standin", "pytest_session", "collection", "foreign", "servant", "assertion",
     "nodes", "calls", "series", "main",

@@ -10,7 +10,7 @@ and another uid where the box has root).
 import traceback
 from typing import NoReturn
 
-from . import collection, exchange, launch, names, servant, tester, values
+from . import collection, exchange, launch, names, servant, streams, tester, values
 
 MAX_REPORT = 20_000
 TEST = "<test>"
@@ -18,7 +18,7 @@ TEST = "<test>"
 
 def run_tester(conversation: int, test: int, report: int, entry_point: str | None) -> NoReturn:
     """Body of the tester. It writes `passed` only after the test code, and every test in it, has run to its end."""
-    source = launch.read_all(test)
+    source = streams.read_all(test)
     line = exchange.Line(conversation)
     asking: tester.Tester | None = None
     try:
@@ -34,7 +34,7 @@ def run_tester(conversation: int, test: int, report: int, entry_point: str | Non
         finish(asking, error)
     if line.broken is not None:  # also where the test code has caught what says so
         outcome, text = "ended", text or line.broken
-    launch.write_all(report, values.dump([outcome, text]))
+    streams.write_all(report, values.dump([outcome, text]))
     launch._exit(0)
 
 
@@ -86,7 +86,7 @@ def run_program(artifact: int, prelude: bool, conversation: int) -> NoReturn:
     """Body of the program's process: load it, then answer."""
     line = exchange.Line(conversation)
     line.wait()  # from here on the tester is closed to this process, even where both have one uid
-    module, code, _, _ = launch.load_program(artifact, "program", prelude)
+    module, code, _, _ = launch.load_program(artifact, "program", prelude, every_name=True)
     try:
         exec(code, module.__dict__)
     except BaseException as error:

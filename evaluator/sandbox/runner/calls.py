@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
-from . import launch, nodes, values
+from . import launch, nodes, streams, values
 
 NOTHING = re.compile(r"(?:None|NoneType|void)(?:$|\s(?!\s*(?:\||or\b)))")
 """The beginning of a declaration that nothing is returned. LeetCode adds "Do not return anything, …" in docstrings."""
@@ -25,7 +25,7 @@ _seek = os.lseek
 
 def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
     """Call the entry point with the arguments on stdin, one JSON value a line; write what came of it to `result`."""
-    data = launch.read_all(0)
+    data = streams.read_all(0)
     module, code, source, _ = launch.load_program(artifact, "program", prelude)
 
     def call() -> None:
@@ -37,7 +37,7 @@ def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoRetu
         finally:
             _truncate(result, 0)  # what the program may have written there itself
         _seek(result, 0, os.SEEK_SET)
-        launch.write_all(result, content)
+        streams.write_all(result, content)
 
     launch.conclude(call)
 

@@ -12,7 +12,7 @@ import select
 import struct
 from typing import NoReturn
 
-from . import launch, values
+from . import streams, values
 
 MAX_MESSAGE = 256 << 20
 MAX_READ = 1 << 20
@@ -40,7 +40,7 @@ class Line:
         self.check()
         data = dump(message).encode("ascii")
         try:
-            launch.write_all(self.descriptor, struct.pack("<Q", _len(data)) + data)
+            streams.write_all(self.descriptor, struct.pack("<Q", _len(data)) + data)
         except OSError:
             self.give_up("the program ended before the test did")
 

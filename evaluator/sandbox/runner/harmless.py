@@ -42,12 +42,12 @@ MANY_NAMES = 256
 
 def imports_of(code: types.CodeType) -> frozenset[str]:
     """The modules that it names anywhere."""
-    return frozenset(name for part in _parts(code) for name in _named(part, _IMPORT))
+    return frozenset(name for part in list_parts(code) for name in _named(part, _IMPORT))
 
 
 def is_harmless(code: types.CodeType) -> bool:
     """Whether nothing in it can outlast a test."""
-    parts = list(_parts(code))
+    parts = list_parts(code)
     names = frozenset(name for part in parts for name in (*part.co_names, *part.co_varnames, *part.co_freevars))
     imported = frozenset(name for part in parts for name in _named(part, _IMPORT))
     if not imported <= MODULES or names & TRACES or any(len(part.co_names) >= MANY_NAMES for part in parts):
@@ -59,13 +59,12 @@ def is_harmless(code: types.CodeType) -> bool:
     return not any(name in scope for scope in known for name in stored)
 
 
-def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
+def list_parts(code: types.CodeType) -> list[types.CodeType]:
     """The code and all that is inside it."""
-    waiting = [code]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        waiting += [constant for constant in part.co_consts if isinstance(constant, types.CodeType)]
+    parts = [code]
+    for part in parts:  # grows meanwhile
+        parts += [constant for constant in part.co_consts if isinstance(constant, types.CodeType)]
+    return parts
 
 
 def _named(part: types.CodeType, kind: int) -> Iterator[str]:

@@ -4,27 +4,24 @@ Everything that a program may patch is looked up before it runs. What it can rea
 input, its output, the runner's empty shell. No expected output is here, and no other test's data.
 """
 
-import _socket
 import _thread
 import atexit
 import builtins
 import contextlib
-import fcntl
 import gc
-import io
 import json
 import linecache
 import marshal
 import os
 import signal
-import socket
 import sys
 import traceback
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from . import harmless
+from . import harmless, prelude
+from .streams import read_all, write_all
 from .wire import COMPILED, HARMLESS, NUMPY
 
 _register = os.register_at_fork
@@ -46,16 +43,6 @@ NEEDS_TIDYING = (b"__del__", b"yield", b"open(", b"IOBase", b"Wrapper", b"Buffer
 OURS = frozenset({"<launch>", "<calls>", "<nodes>", "<values>"})
 """Files whose frames a program's traceback doesn't begin with."""
 INTERRUPTED = -int(signal.SIGINT)
-CONTEST_MODULES = (
-    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
-    "functools", "operator", "io", "sys", "json", "builtins", "typing",
-)  # fmt: skip
-PRELUDE = compile(
-    "".join(f"from {name} import *\n" for name in CONTEST_MODULES)
-    + f"import {', '.join(CONTEST_MODULES)}\nsys.setrecursionlimit(50000)\n",
-    "<prelude>",
-    "exec",
-)
 _close = os.close
 _loads = marshal.loads
 _Module = types.ModuleType
@@ -63,19 +50,11 @@ _modules = sys.modules
 _get_recursion_limit, _set_recursion_limit = sys.getrecursionlimit, sys.setrecursionlimit
 hidden = [0]
 """Frames below the program's first."""
-text = [b""]
+source_text = [b""]
 """The source of the program that runs in this child."""
-_pread = os.pread
-SMALL = 1 << 14
-"""Bytes that are read without asking how many there are."""
-NULL = 15
-"""The runner's descriptor of /dev/null, as all from 3 to here."""
 _exit = os._exit
 _write = os.write
-_dup2 = os.dup2
-_close_range = os.closerange
 _after_fork = threading._after_fork  # type: ignore[attr-defined]
-_main_thread = threading.main_thread()
 _excepthook = sys.excepthook
 _format_exception = traceback.format_exception
 _print_exception = traceback.print_exception
@@ -86,80 +65,6 @@ _join_threads = threading._shutdown  # type: ignore[attr-defined]
 _count_threads = _thread._count
 _thread_exits = threading._threading_atexits  # type: ignore[attr-defined]
 _sys = vars(sys)
-
-
-def read_all(descriptor: int) -> bytes:
-    """All bytes of a memfd, from its start, leaving its offset alone."""
-    part = _pread(descriptor, SMALL, 0)
-    if len(part) < SMALL:
-        return part
-    size = os.fstat(descriptor).st_size
-    parts = [part]
-    offset = SMALL
-    while offset < size:
-        part = os.pread(descriptor, size - offset, offset)
-        if not part:
-            break
-        parts.append(part)
-        offset += len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[_write(descriptor, view) :]
-
-
-def reserve_numbers(connection: socket.socket) -> _socket.socket:
-    """Keep low descriptors busy with nothing, so that what is received has numbers above all that a child arranges.
-
-    Returns the connection under such a number, as an object without Python code in it.
-    """
-    number = fcntl.fcntl(connection.fileno(), fcntl.F_DUPFD_CLOEXEC, NULL + 1)
-    connection.close()
-    null = os.open("/dev/null", os.O_RDWR)
-    for low in range(3, NULL + 1):
-        if low != null:
-            os.dup2(null, low, False)
-    return _socket.socket(fileno=number)
-
-
-def place(descriptors: tuple[int, ...]) -> None:
-    """Make these the descriptors 0, 1, 2, … and close all others. The first three outlive an `exec`."""
-    target = 0
-    for descriptor in descriptors:
-        _dup2(descriptor, target, target < 3)
-        target += 1
-    _close_range(target, 4096)
-
-
-def open_streams() -> None:
-    """sys.stdin, sys.stdout and sys.stderr as the interpreter makes them for files, over descriptors 0, 1 and 2.
-
-    Once, before anything is forked: they are the runner's until a child puts its own files below them. So files are
-    there while they are made, as streams ask what is below.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        kept = os.dup(number)
-        file = os.memfd_create(name)
-        os.dup2(file, number)
-        stream = open_stream(io.FileIO(number, "w" if number else "r", closefd=False), name)
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
-        os.dup2(kept, number)
-        os.close(kept)
-        os.close(file)
-
-
-def open_stream(raw: io.FileIO, name: str) -> io.TextIOWrapper:
-    """The text stream over a file that plays one of the three."""
-    raw.name = f"<{name}>"
-    buffer = io.BufferedReader(raw) if name == "stdin" else io.BufferedWriter(raw)
-    errors = "backslashreplace" if name == "stderr" else "surrogateescape"
-    stream = io.TextIOWrapper(buffer, "utf-8", errors, "\n", line_buffering=name == "stderr")
-    stream.mode = "r" if name == "stdin" else "w"  # type: ignore[misc]
-    return stream
 
 
 def watch_forks() -> None:
@@ -191,7 +96,8 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
         looks, untidy = (any(word in text for word in words) for words in (LOOKS_AT_ITSELF, NEEDS_TIDYING))
-        write_all(artifact, marshal.dumps((code, text, files, looks, untidy)))
+        names = prelude.find_names(code) if not files else None
+        write_all(artifact, marshal.dumps((code, text, files, looks, untidy, names)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
@@ -200,9 +106,14 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     return code, status + (NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0)
 
 
-def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleType, types.CodeType, bytes, bool]:
-    """A fresh module `name`, the code to execute in it, its source, and whether it needs tidying at its end."""
-    code, source, files, looks, untidy = _loads(read_all(artifact))
+def load_program(
+    artifact: int, name: str, with_prelude: bool, every_name: bool = False
+) -> tuple[types.ModuleType, types.CodeType, bytes, bool]:
+    """A fresh module `name`, the code to execute in it, its source, and whether it needs tidying at its end.
+
+    `every_name`: somebody else than the program will look names up in it.
+    """
+    code, source, files, looks, untidy, names = _loads(read_all(artifact))
     _close(artifact)
     if files:
         write_files(files)
@@ -213,22 +124,22 @@ def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleT
     scope["__builtins__"] = builtins
     scope["__annotations__"] = {}
     _modules[name] = module
-    text[0] = source
+    source_text[0] = source
     if looks:
         write_program(NAME, source)
-    if prelude:
-        exec(PRELUDE, scope)
+    if with_prelude:
+        prelude.bind(scope, None if every_name else names)
     return module, code, source, untidy
 
 
 def read_source() -> str:
     """For tracebacks: `linecache` calls it when the program's source is asked for."""
-    return text[0].decode("utf-8", "replace")
+    return source_text[0].decode("utf-8", "replace")
 
 
-def run_script(artifact: int, prelude: bool) -> NoReturn:
+def run_script(artifact: int, with_prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
-    module, code, _, untidy = load_program(artifact, "__main__", prelude)
+    module, code, _, untidy = load_program(artifact, "__main__", with_prelude)
     scope = module.__dict__
     status = 0
     del module
@@ -397,5 +308,6 @@ def preload() -> None:
     linecache.cache[PROGRAM] = (read_source,)
     sys.getrecursionlimit, sys.setrecursionlimit = get_recursion_limit, set_recursion_limit
     os.environ.pop("LD_BIND_NOW", None)  # it was for this interpreter
-    import_all((*CONTEST_MODULES, "array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"))
+    prelude.make()
+    import_all(("array", "decimal", "fractions", "queue", "cmath", "numbers", "types", "abc"))
     _thread.get_ident()

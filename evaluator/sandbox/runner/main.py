@@ -25,7 +25,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import assertion, calls, confine, launch, series, tools, watch
+from . import assertion, calls, confine, launch, series, streams, tools, watch
 from .wire import FACTS, LIMITS
 
 Work = Callable[[], Any]
@@ -34,12 +34,12 @@ SCRATCH, SCRATCH_PATH = "/w", b"/w"
 DONE = FACTS.pack(0, 0.0, 0.0, 0, 0, False, True, True)
 SKIPPED = FACTS.pack(0, 0.0, 0.0, 0, 0, True, True, True)
 """The answer to an order that was only to be carried out after a success."""
-NOWHERE = (launch.NULL, launch.NULL, launch.NULL)
+NOWHERE = (streams.NULL, streams.NULL, streams.NULL)
 
 # Found once: what a child looks up by a module's name, it has to copy a page of a cache for.
 _setsid, _chdir = os.setsid, os.chdir
 _handle, _SIGINT, _interrupt = _signal.signal, _signal.SIGINT, _signal.default_int_handler
-_give_up, _place, _watch_forks = confine.give_up, launch.place, launch.watch_forks
+_give_up, _place, _watch_forks = confine.give_up, streams.place, launch.watch_forks
 alive: list[Any] = [None]
 """Never freed in a child, which would have to copy it first. Nor is the connection, which would close its number:
 another file's by then."""
@@ -51,8 +51,8 @@ def serve(connection: socket.socket) -> Work:
     if os.getpid() != 1:
         raise SystemExit("the runner must be pid 1 of its own process namespace")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only signal that Python would let through to process 1
-    launch.open_streams()
-    control = launch.reserve_numbers(connection)
+    streams.open_streams()
+    control = streams.reserve_numbers(connection)
     confine.set_dumpable(False)
     confine.set_thread_stacks()
     confine.set_limits()

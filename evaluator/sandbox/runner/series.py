@@ -18,7 +18,7 @@ import time
 import types
 from typing import Any, NoReturn
 
-from . import calls, harmless, launch
+from . import calls, harmless, launch, prelude, streams
 from .wire import HARMLESS, LENGTH, NUMPY, READY, REPLY
 
 ODD = -1
@@ -28,33 +28,33 @@ _read = os.read
 _usage = resource.getrusage
 
 
-def serve(artifact: int, prelude: bool, path: str | None, conversation: int) -> NoReturn:
+def serve(artifact: int, with_prelude: bool, path: str | None, conversation: int) -> NoReturn:
     """Body of the child of a program that was compiled before."""
-    code, source, *_ = marshal.loads(launch.read_all(artifact))
+    code, source, *_ = marshal.loads(streams.read_all(artifact))
     os.close(artifact)
-    go_on(code, source, prelude, path, conversation)
+    go_on(code, source, with_prelude, path, conversation)
 
 
 def compile_and_serve(
-    source: int, artifact: int, messages: int, prelude: bool, path: str | None, conversation: int
+    source: int, artifact: int, messages: int, with_prelude: bool, path: str | None, conversation: int
 ) -> NoReturn:
     """Compile, and go on where that is possible here; else end as the compiling child does."""
-    text = launch.read_all(source)
+    text = streams.read_all(source)
     code, status = launch.compile_source(text, {}, artifact, messages)
     if not status & HARMLESS or (status & NUMPY and "numpy" not in sys.modules):
         launch._exit(status)
     os.close(artifact)
     os.close(messages)
-    launch.write_all(conversation, bytes([status]))
-    go_on(code, text, prelude, path, conversation)
+    streams.write_all(conversation, bytes([status]))
+    go_on(code, text, with_prelude, path, conversation)
 
 
-def go_on(code: types.CodeType, source: bytes, prelude: bool, path: str | None, conversation: int) -> NoReturn:
+def go_on(code: types.CodeType, source: bytes, with_prelude: bool, path: str | None, conversation: int) -> NoReturn:
     """Run what comes, until the worker hangs up."""
-    series = Series(code, source, prelude, path)
-    launch.write_all(conversation, READY)
+    series = Series(code, source, with_prelude, path)
+    streams.write_all(conversation, READY)
     while (data := receive(conversation)) is not None:
-        launch.write_all(conversation, series.run(data))
+        streams.write_all(conversation, series.run(data))
     launch._exit(0)
 
 
@@ -82,19 +82,19 @@ def peak() -> int:
 class Series:
     """One program, run again and again."""
 
-    def __init__(self, code: types.CodeType, source: bytes, prelude: bool, path: str | None) -> None:
+    def __init__(self, code: types.CodeType, source: bytes, with_prelude: bool, path: str | None) -> None:
         self.code, self.source = code, source
         self.name = "__main__" if path is None else "program"
         self.path = path
         imported = harmless.imports_of(self.code)
         self.scope: dict[str, Any] = {"__file__": launch.PROGRAM, "__builtins__": builtins}
-        if prelude:
-            exec(launch.PRELUDE, self.scope)
+        if with_prelude:
+            prelude.bind(self.scope, prelude.find_names(code))
         for name in imported:
             __import__(name)
         self.known = [builtins, *(sys.modules[name] for name in imported if name != "sys")]
         self.before = [vars(module).copy() for module in self.known]
-        self.recursion_limit: int | None = 50000 if prelude else None
+        self.recursion_limit: int | None = prelude.RECURSION_LIMIT if with_prelude else None
         self.digits = sys.get_int_max_str_digits()
         self.resident = peak()
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from . import launch
+from . import launch, streams
 from .wire import COMPILED
 
 CRASHED = 70  # as `sandbox/base.py` names it
@@ -47,7 +47,7 @@ def run_tool(artifact: int, order: Order, files: list[int], report: int) -> NoRe
 
 def run_python(artifact: int, arguments: list[str]) -> NoReturn:
     """As under `python tool.py arguments`, but an exception has an exit status of its own: 1 may be an answer."""
-    module, code, _, _ = launch.load_program(artifact, "__main__", prelude=False)
+    module, code, _, _ = launch.load_program(artifact, "__main__", with_prelude=False)
     sys.argv = [launch.NAME, *arguments]
     status = 0
     try:
@@ -62,7 +62,7 @@ def run_python(artifact: int, arguments: list[str]) -> NoReturn:
 
 def compile_native(source: int, artifact: int, messages: int) -> NoReturn:
     """Body of the compiling child: files in, one binary out. What the compiler says is already going to `messages`."""
-    files = json.loads(launch.read_all(source))["files"]
+    files = json.loads(streams.read_all(source))["files"]
     launch.write_files(files)
     sources = [name for name in files if name.endswith(SOURCES)]
     environment = {**os.environ, "TMPDIR": os.getcwd()}
@@ -94,7 +94,7 @@ def copy_file(path: str, descriptor: int) -> None:
     except OSError:
         return
     while data := os.read(file, 1 << 20):
-        launch.write_all(descriptor, data)
+        streams.write_all(descriptor, data)
     os.close(file)
 
 
