@@ -34,8 +34,8 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
 
 def take_response(query: str, prompt: str) -> str:
     """What follows the prompt. Decoding may have put a token before it; where it isn't found, the whole counts."""
-    _, found, response = query.partition(prompt)
-    return response if found else query
+    start = query.find(prompt)
+    return query[start + len(prompt) :] if start >= 0 else query
 
 
 @cache

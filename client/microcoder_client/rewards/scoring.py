@@ -27,8 +27,8 @@ from microcoder_client.exceptions import (
 )
 from microcoder_client.judgements import INTERNAL_ERROR, Judgement
 from microcoder_client.retries import Backoff
-from microcoder_client.rewards.completions import read_answer
 from microcoder_client.rewards.columns import TaskReader
+from microcoder_client.rewards.completions import read_answer
 
 OUTAGES = (ConnectionFailed, DeadlineExceeded, ServiceError)
 DEFAULT_URL = "http://127.0.0.1:8000"
