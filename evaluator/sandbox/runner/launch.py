@@ -143,6 +143,14 @@ def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleT
     if files:
         write_files(files)
         sys.path.insert(0, os.getcwd())
+    module = make_module(name, source)
+    if prelude:
+        exec(PRELUDE, module.__dict__)
+    return module, code, source
+
+
+def make_module(name: str, source: bytes) -> types.ModuleType:
+    """A fresh module `name`, whose lines tracebacks can show."""
     module = types.ModuleType(name)
     module.__file__ = PROGRAM
     module.__dict__.update(__builtins__=builtins, __annotations__={})
@@ -150,14 +158,17 @@ def load_program(artifact: int, name: str, prelude: bool) -> tuple[types.ModuleT
     linecache.cache[PROGRAM] = (lambda: source.decode("utf-8", "replace"),)  # read when it is asked for
     if any(word in source for word in LOOKS_AT_ITSELF):
         write_program(NAME, source)
-    if prelude:
-        exec(PRELUDE, module.__dict__)
-    return module, code, source
+    return module
 
 
 def run_script(artifact: int, prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
-    module, code, source = load_program(artifact, "__main__", prelude)
+    run_main(lambda: load_program(artifact, "__main__", prelude))
+
+
+def run_main(load: Callable[[], tuple[types.ModuleType, types.CodeType, bytes]]) -> NoReturn:
+    """The main module, and the end. `load` hands it over: no frame of ours may keep it alive."""
+    module, code, source = load()
     scope = module.__dict__
     status = 0
     del module

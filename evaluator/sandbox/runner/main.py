@@ -8,6 +8,7 @@ they are read in the forked child only, so that no later test can find an earlie
     load   {limits, language, bundle} source, artifact, messages
     run    {mode, limits, prelude, entry_point, command, after_success}
                                       artifact, stdin, stdout, stderr [, value | test, report | file…, report]
+                                      source, stdin, stdout, stderr, order, report (an execution)
                                       artifact, conversation (a series)
                                       source, artifact, messages, conversation (a series from its source)
     cancel                            ends the run that is going on and all that wait; unanswered itself
@@ -24,7 +25,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import assertion, calls, confine, launch, series, tools, watch
+from . import assertion, calls, confine, execution, launch, series, tools, watch
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
@@ -177,6 +178,7 @@ class Runner:
             "opening": self.opening,
             "command": self.command,
             "tool": self.tool,
+            "execution": self.execution,
         }
         return [plans[mode]]
 
@@ -269,6 +271,11 @@ class Runner:
         arguments = [argument if isinstance(argument, str) else files[argument] for argument in self.order["arguments"]]
         order = tools.Order(self.order["language"], arguments, self.order["report"])
         return self.ready(tools.run_tool, artifact, order, files, report)
+
+    def execution(self) -> Work:
+        source, stdin, stdout, stderr, order, report = self.descriptors
+        source, order, report = self.enter(stdin, stdout, stderr, (source, order, report))
+        return self.ready(execution.run_source, source, order, report)
 
     def tester(self) -> Work:
         _, stdin, _, _, test, report = self.descriptors
