@@ -214,11 +214,16 @@ class TaskReader:
         return task
 
     def _mark(self, row: Any) -> bytes:
-        """The same for rows whose tests are the same."""
-        if isinstance(row, Mapping):
-            row = {name: row[name] for name in row if name in KNOWN or name == self._column}
-        text = row if isinstance(row, str) else json.dumps(row, sort_keys=True, default=_spell)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        """The same for rows whose tests are the same. Texts, which may be many megabytes, are hashed as they are."""
+        columns = row if isinstance(row, Mapping) else {"": row}
+        mark = hashlib.sha256()
+        for name in sorted(name for name in columns if name in KNOWN or name in ("", self._column)):
+            value = columns[name]
+            text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=_spell)
+            data = text.encode("utf-8", "surrogatepass")
+            mark.update(f"{name}:{type(value).__name__}:{len(data)}:".encode())
+            mark.update(data)
+        return mark.digest()
 
 
 def _spell(value: Any) -> Any:
