@@ -45,16 +45,6 @@ def service() -> Iterator[str]:
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """A function that tells all reward functions where the service is; what they remember ends with the test."""
     monkeypatch.delenv("MICROCODER_API_KEY", raising=False)
-    remembered = (
-        trl._default, trl._blocking, verl._asynchronous, verl._blocking, openrlhf._scorer, slime._scorer,
-        verifiers._scorer,
-    )  # fmt: skip
-    made: list[CodeScorer] = []
-    connect = CodeScorer._connect
-
-    def remember(scorer: CodeScorer) -> Any:
-        made.append(scorer)
-        return connect(scorer)
 
     def environment(url: str, *, quick: bool = False) -> None:
         monkeypatch.setenv("MICROCODER_URL", url)
@@ -62,12 +52,11 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]
             for kind in (CodeScorer, AsyncCodeScorer):
                 monkeypatch.setattr(kind, "__init__", functools.partialmethod(kind.__init__, **QUICK))
 
-    monkeypatch.setattr(CodeScorer, "_connect", remember)
     yield environment
-    for scorer in made:
-        scorer.close()
-    for function in remembered:
-        function.cache_clear()
+    for scorer in scoring.SHARED.values():
+        if isinstance(scorer, CodeScorer):
+            scorer.close()
+    scoring.SHARED.clear()
 
 
 @pytest.fixture
@@ -78,15 +67,16 @@ def nowhere() -> Iterator[str]:
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def run(awaitable: Any, *scorers: Callable[[], Any]) -> Any:
+def run(awaitable: Any, *scorers: AsyncCodeScorer) -> Any:
     """The result, in an event loop of its own, whose connections are closed after it."""
 
     async def body() -> Any:
         try:
             return await awaitable
         finally:
-            for scorer in scorers:
-                await scorer().close()
+            for scorer in (*scorers, *scoring.SHARED.values()):
+                if isinstance(scorer, AsyncCodeScorer):
+                    await scorer.close()
 
     return asyncio.run(body())
 
@@ -95,7 +85,7 @@ def score(kind: type, url: str, answers: list, rows: list, **options: Any) -> li
     """The scores, by either scorer."""
     scorer = kind(url, **options)
     if kind is AsyncCodeScorer:
-        return run(scorer.score(answers, rows), lambda: scorer)
+        return run(scorer.score(answers, rows), scorer)
     try:
         return scorer.score(answers, rows)
     finally:
@@ -254,7 +244,7 @@ def test_duplicates_are_sent_once_and_a_suite_is_uploaded_once(kind: type) -> No
             async def both_calls() -> list:
                 return [await call for call in calls]
 
-            calls = run(both_calls(), lambda: scorer)
+            calls = run(both_calls(), scorer)
         else:
             scorer.close()
 
@@ -360,9 +350,7 @@ def test_trl_gets_rewards_verdicts_and_their_shares(service: str, environment: C
     completions = [[{"role": "assistant", "content": text}] for text in (RIGHT, HALF, CUT)]
     awaited, called = Log(), Log()
 
-    rewards = run(
-        trl.code_reward(completions=completions, **COLUMNS, **awaited.arguments), lambda: trl._default()._scorer
-    )
+    rewards = run(trl.code_reward(completions=completions, **COLUMNS, **awaited.arguments))
 
     assert rewards == [1.0, 0.0, 0.0]
     assert awaited.extra == {"verdict": ["accepted", "wrong_answer", "no_code"]}
@@ -377,9 +365,7 @@ def test_trl_gets_none_in_an_outage(nowhere: str, environment: Callable) -> None
     environment(nowhere, quick=True)
     log = Log()
 
-    rewards = run(
-        trl.code_reward(completions=[RIGHT, HALF, CUT], **COLUMNS, **log.arguments), lambda: trl._default()._scorer
-    )
+    rewards = run(trl.code_reward(completions=[RIGHT, HALF, CUT], **COLUMNS, **log.arguments))
 
     assert rewards == [None] * 3
     assert log.metrics["verdict/internal_error"] == 1
@@ -392,15 +378,17 @@ def test_trl_gets_none_for_an_internal_error_alone(environment: Callable) -> Non
         assert trl.blocking_code_reward(completions=[RIGHT, HALF, RIGHT], **COLUMNS) == [1.0, None, 1.0]
 
 
-def test_trls_reward_takes_options_and_travels_to_other_processes(service: str) -> None:
-    reward = pickle.loads(pickle.dumps(trl.CodeReward(url=service, fraction=True)))
+def test_trls_reward_takes_options_and_travels_to_other_processes(service: str, environment: Callable) -> None:
+    environment("http://127.0.0.1:1")
+    heard: list[Score] = []
+    awaited = pickle.loads(pickle.dumps(trl.make_reward(url=service, fraction=True)))
+    blocking = trl.make_reward(blocking=True, on_scores=heard.extend, url=service)
 
-    rewards = run(reward(completions=[RIGHT, HALF, CUT], **COLUMNS), lambda: reward._scorer)
-
-    assert rewards == [1.0, 0.5, 0.0]
-    assert [item.verdict for item in reward.scores] == ["accepted", "wrong_answer", "no_code"]
-    assert reward.__name__ == trl.code_reward.__name__
-    assert inspect.iscoroutinefunction(trl.code_reward) and inspect.iscoroutinefunction(reward.__call__)
+    assert run(awaited(completions=[RIGHT, HALF, CUT], **COLUMNS)) == [1.0, 0.5, 0.0]
+    assert blocking(completions=[RIGHT, HALF, CUT], **COLUMNS) == [1.0, 0.0, 0.0]
+    assert [item.verdict for item in heard] == ["accepted", "wrong_answer", "no_code"]
+    assert (awaited.__name__, blocking.__name__) == ("code_reward", "blocking_code_reward")
+    assert [inspect.iscoroutinefunction(function) for function in (trl.code_reward, awaited, blocking)] == [1, 1, 0]
 
 
 def test_verl_gets_a_dictionary_from_each_of_the_three_functions(service: str, environment: Callable) -> None:
@@ -411,7 +399,6 @@ def test_verl_gets_a_dictionary_from_each_of_the_three_functions(service: str, e
 
     awaited = run(
         verl.compute_score("taco", RIGHT, truth, {"index": 1}, reward_router_address=None),
-        lambda: verl._asynchronous("{}"),
     )
     called = verl.compute_score_sync(data_source="taco", solution_str=HALF, ground_truth=truth, fraction=True)
     batch = verl.compute_score_batch(["taco"] * 2, [RIGHT, HALF], [truth] * 2, [{}, None], fraction=True)
@@ -441,7 +428,7 @@ def test_verl_tries_three_times_and_then_raises(cause: str, environment: Callabl
             scripted.posted.clear()
             with pytest.raises(RewardUnavailable, match="go on from the last checkpoint"):
                 result = call("taco", RIGHT, DOUBLE["input_output"], None, **options)
-                run(result, lambda: verl._asynchronous(json.dumps(options)))
+                run(result)
             assert len(scripted.posted) == 3
         with pytest.raises(RewardUnavailable):
             verl.compute_score_batch(["taco"], [RIGHT], [DOUBLE["input_output"]], **options)
@@ -472,7 +459,6 @@ def test_openrlhf_gets_numbers_and_shares(service: str, environment: Callable, m
         module.reward_func([f"<s>{prompt}{answer}<|im_end|>"], [prompt], [DOUBLE["input_output"]])
         for answer in (RIGHT, CUT)
     ]
-    module._scorer().close()
 
     assert right["rewards"] == right["scores"] == ("tensor", [1.0])
     assert right["extra_logs"]["verdict_accepted"] == 1
@@ -530,7 +516,7 @@ def slime_group(args: types.SimpleNamespace, group: list[Sample]) -> None:
     async def rewards() -> list:
         return await asyncio.gather(*(slime.reward(args, sample) for sample in group))
 
-    for sample, given in zip(group, run(rewards(), slime._scorer), strict=True):
+    for sample, given in zip(group, run(rewards()), strict=True):
         sample.reward = given
 
 
@@ -550,7 +536,7 @@ def test_slime_gets_rewards_and_keeps_judged_groups(service: str, environment: C
     assert slime.keep_judged_and_varied(args, group).keep
     alike = slime.keep_judged_and_varied(args, [group[0], [group[0]]])
     assert (alike.keep, alike.reason) == (False, "zero_std_1.0")
-    assert run(slime.reward(args, group), slime._scorer) == [sample.reward for sample in group], "--group-rm"
+    assert run(slime.reward(args, group)) == [sample.reward for sample in group], "--group-rm"
 
 
 @pytest.mark.parametrize("key", [None, "score"])
@@ -574,13 +560,13 @@ def test_verifiers_v1_gets_a_number_or_an_exception(service: str, nowhere: str, 
     trace = types.SimpleNamespace(last_reply=RIGHT, info={})
 
     environment(service)
-    assert run(verifiers.code_reward(task, trace), verifiers._scorer) == 1.0
+    assert run(verifiers.code_reward(task, trace)) == 1.0
     assert trace.info == {"verdict": "accepted"}
 
-    verifiers._scorer.cache_clear()
+    scoring.SHARED.clear()
     environment(nowhere, quick=True)
     with pytest.raises(RewardUnavailable):
-        run(verifiers.code_reward(dict(DOUBLE), trace), verifiers._scorer)
+        run(verifiers.code_reward(dict(DOUBLE), trace))
     assert trace.info == {"verdict": "internal_error"}
 
 

@@ -6,10 +6,9 @@ runs beside, its step ends with an error rather than with a number that was made
 
 import importlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-from microcoder_client.rewards.scoring import CodeScorer
+from microcoder_client.rewards.scoring import CodeScorer, shared
 
 
 def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
     missing.
     """
     answers = [take_response(query, prompt) for query, prompt in zip(queries, prompts, strict=True)]
-    scores = _scorer().score(answers, labels)
+    scores = shared(CodeScorer).score(answers, labels)
     rewards = [score.reward for score in scores]
     verdicts = [score.verdict for score in scores]
     shares = {
@@ -36,11 +35,6 @@ def take_response(query: str, prompt: str) -> str:
     """What follows the prompt. Decoding may have put a token before it; where it isn't found, the whole counts."""
     start = query.find(prompt)
     return query[start + len(prompt) :] if start >= 0 else query
-
-
-@cache
-def _scorer() -> CodeScorer:
-    return CodeScorer()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ What the service refuses (a wrong key, a limit that it doesn't allow) is raised:
 """
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -13,7 +14,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from microcoder_client.async_client import AsyncClient
 from microcoder_client.cases import Submission
@@ -291,3 +292,20 @@ class AsyncCodeScorer(BaseScorer):
         """Close this event loop's connections."""
         if self._lines is not None and (line := self._lines.pop(asyncio.get_running_loop(), None)) is not None:
             await line.client.close()
+
+
+ScorerT = TypeVar("ScorerT", bound=BaseScorer)
+SHARED: dict[tuple[type[BaseScorer], str], BaseScorer] = {}
+"""The scorers of functions that trainers call by name."""
+_sharing = threading.Lock()
+
+
+def shared(kind: type[ScorerT], options: Mapping[str, Any] | None = None) -> ScorerT:
+    """This process's scorer with these options, which must be such that JSON can carry them. Made once, kept."""
+    mark = kind, json.dumps(options or {}, sort_keys=True, default=dict)
+    with _sharing:
+        if mark not in SHARED:
+            SHARED[mark] = kind(**json.loads(mark[1]))
+        scorer = SHARED[mark]
+    assert isinstance(scorer, kind)
+    return scorer

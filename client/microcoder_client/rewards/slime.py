@@ -12,10 +12,9 @@ Without the filter, slime stops at the None.
 import importlib
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
-from microcoder_client.rewards.scoring import AsyncCodeScorer, Score
+from microcoder_client.rewards.scoring import AsyncCodeScorer, Score, shared
 
 UNJUDGED, ALIKE = "unjudged", "zero_std"
 
@@ -23,7 +22,7 @@ UNJUDGED, ALIKE = "unjudged", "zero_std"
 async def reward(args: Any, sample: Any, **kwargs: Any) -> Any:
     """The reward of a sample, or a list of those of a group."""
     samples = sample if isinstance(sample, list) else [sample]
-    scores = await _scorer().score([item.response for item in samples], [_row(item) for item in samples])
+    scores = await shared(AsyncCodeScorer).score([item.response for item in samples], [_row(item) for item in samples])
     rewards = [_give(args, item, score) for item, score in zip(samples, scores, strict=True)]
     return rewards if isinstance(sample, list) else rewards[0]
 
@@ -67,8 +66,3 @@ def _output(keep: bool, reason: str | None) -> Any:
     """slime's own answer, so that its metrics count the reason."""
     types = importlib.import_module("slime.rollout.filter_hub.base_types")
     return types.DynamicFilterOutput(keep=keep, reason=reason)
-
-
-@cache
-def _scorer() -> AsyncCodeScorer:
-    return AsyncCodeScorer()

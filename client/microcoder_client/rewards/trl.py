@@ -8,73 +8,61 @@ Outage policy: None for each completion without a reward. TRL leaves it out of i
 as the column `verdict`, their shares to the metrics as `verdict/…`; both where TRL offers that.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from microcoder_client.judgements import VERDICTS
-from microcoder_client.rewards.scoring import AsyncCodeScorer, CodeScorer, Score
+from microcoder_client.rewards.scoring import AsyncCodeScorer, CodeScorer, Score, shared
 
 Log = Callable[[str, Any], None]
+Hear = Callable[[list[Score]], None]
 REPORTED = tuple(sorted(VERDICTS - {"skipped"}))
 """Every one is reported every time: TRL averages a metric over the steps that reported it."""
 
 
-class CodeReward:
-    """`code_reward` with options: `GRPOTrainer(reward_funcs=CodeReward(fraction=True))`.
-
-    Options are those of `scoring.BaseScorer`. `scores` are those of the last call, for a trainer that needs verdicts.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        """Speak to the service when there is something to score."""
-        self.__name__ = "code_reward"
-        self._options = options
-        self._scorer = AsyncCodeScorer(**options)
-        self.scores: list[Score] = []
-
-    async def __call__(
-        self,
-        completions: Sequence[Any],
-        log_extra: Log | None = None,
-        log_metric: Log | None = None,
-        **columns: Any,
-    ) -> list[float | None]:
-        """A reward for each completion, None where there is none. The tests are found in the dataset's columns."""
-        self.scores = await self._scorer.score(completions, rows_of(columns, len(completions)))
-        return report(self.scores, log_extra, log_metric)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travels to other processes as its options."""
-        return _rebuild, (self._options,)
-
-
-def _rebuild(options: dict[str, Any]) -> CodeReward:
-    return CodeReward(**options)
-
-
 async def code_reward(
-    completions: Sequence[Any], log_extra: Log | None = None, log_metric: Log | None = None, **columns: Any
+    completions: Sequence[Any],
+    log_extra: Log | None = None,
+    log_metric: Log | None = None,
+    *,
+    scorer_options: Mapping[str, Any] | None = None,
+    on_scores: Hear | None = None,
+    **columns: Any,
 ) -> list[float | None]:
-    """1 where every test of the row was passed, 0 where not, None where the service couldn't tell."""
-    return await _default()(completions, log_extra, log_metric, **columns)
+    """A reward for each completion: 1 where every test of its row was passed, 0 where not, None where nobody can tell.
+
+    `columns` are the dataset's. For the other arguments see `make_reward`.
+    """
+    scores = await shared(AsyncCodeScorer, scorer_options).score(completions, rows_of(columns, len(completions)))
+    return report(scores, log_extra, log_metric, on_scores)
 
 
 def blocking_code_reward(
-    completions: Sequence[Any], log_extra: Log | None = None, log_metric: Log | None = None, **columns: Any
+    completions: Sequence[Any],
+    log_extra: Log | None = None,
+    log_metric: Log | None = None,
+    *,
+    scorer_options: Mapping[str, Any] | None = None,
+    on_scores: Hear | None = None,
+    **columns: Any,
 ) -> list[float | None]:
     """`code_reward` for a TRL that doesn't await."""
-    return report(_blocking().score(completions, rows_of(columns, len(completions))), log_extra, log_metric)
+    scores = shared(CodeScorer, scorer_options).score(completions, rows_of(columns, len(completions)))
+    return report(scores, log_extra, log_metric, on_scores)
 
 
-@cache
-def _default() -> CodeReward:
-    return CodeReward()
+def make_reward(*, blocking: bool = False, on_scores: Hear | None = None, **options: Any) -> Callable[..., Any]:
+    """`code_reward` with options, such as `make_reward(fraction=True)`. It can be pickled, as TRL's own forms can.
 
-
-@cache
-def _blocking() -> CodeScorer:
-    return CodeScorer()
+    Args:
+        blocking: make a `blocking_code_reward`.
+        on_scores: called with the scores of each batch, for a trainer that needs verdicts.
+        options: those of `scoring.BaseScorer` that JSON can carry.
+    """
+    function: Callable[..., Any] = blocking_code_reward if blocking else code_reward
+    made = functools.partial(function, scorer_options=options, on_scores=on_scores)
+    return functools.update_wrapper(made, function)
 
 
 def rows_of(columns: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
@@ -83,8 +71,12 @@ def rows_of(columns: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
     return [{name: values[index] for name, values in lists.items()} for index in range(count)]
 
 
-def report(scores: Sequence[Score], log_extra: Log | None, log_metric: Log | None) -> list[float | None]:
-    """Tell TRL the verdicts, and return the rewards."""
+def report(
+    scores: list[Score], log_extra: Log | None, log_metric: Log | None, on_scores: Hear | None
+) -> list[float | None]:
+    """Tell whoever wants to know the verdicts, and return the rewards."""
+    if on_scores is not None:
+        on_scores(scores)
     if log_extra is not None:
         log_extra("verdict", [score.verdict for score in scores])
     if log_metric is not None:

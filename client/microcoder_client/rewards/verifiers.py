@@ -11,10 +11,9 @@ retries (`max_retries`) and trainers look for it.
 
 import importlib
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from microcoder_client.rewards.scoring import AsyncCodeScorer
+from microcoder_client.rewards.scoring import AsyncCodeScorer, shared
 
 
 async def code_reward(task: Any, trace: Any) -> float:
@@ -24,7 +23,7 @@ async def code_reward(task: Any, trace: Any) -> float:
         RewardUnavailable: there is none; verifiers keeps it as the trace's error.
     """
     row = task if isinstance(task, Mapping) else task.model_dump()
-    score = await _scorer()(trace.last_reply, row)
+    score = await shared(AsyncCodeScorer)(trace.last_reply, row)
     if isinstance(info := getattr(trace, "info", None), dict):
         info["verdict"] = score.verdict
     return score.require()
@@ -48,8 +47,3 @@ def rubric(**options: Any) -> Any:
         return score.reward
 
     return library.Rubric(funcs=[code_reward])
-
-
-@cache
-def _scorer() -> AsyncCodeScorer:
-    return AsyncCodeScorer()

@@ -8,13 +8,11 @@ Outage policy: the client tries for two minutes, the whole three times, and then
 stops the training. verl has no place for a missing reward, and a made-up one would be learnt.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from microcoder_client.rewards.columns import KNOWN
-from microcoder_client.rewards.scoring import AsyncCodeScorer, CodeScorer, Score
+from microcoder_client.rewards.scoring import AsyncCodeScorer, CodeScorer, Score, shared
 
 ATTEMPTS = 3
 _PASSED_ON = frozenset({"reward_router_address", "reward_model_tokenizer"})
@@ -33,7 +31,7 @@ async def compute_score(
     Raises:
         RewardUnavailable: after three attempts.
     """
-    scorer = _asynchronous(_freeze(options))
+    scorer = shared(AsyncCodeScorer, _options(options))
     return _answer(await scorer(solution_str, _row(ground_truth, extra_info)))
 
 
@@ -45,7 +43,7 @@ def compute_score_sync(
     **options: Any,
 ) -> dict[str, Any]:
     """`compute_score` for managers that don't await."""
-    return _answer(_blocking(_freeze(options))(solution_str, _row(ground_truth, extra_info)))
+    return _answer(shared(CodeScorer, _options(options))(solution_str, _row(ground_truth, extra_info)))
 
 
 def compute_score_batch(
@@ -58,7 +56,7 @@ def compute_score_batch(
     """`compute_score` for a whole batch, in one request."""
     infos: Sequence[Any] = [None] * len(solution_strs) if extra_infos is None else extra_infos
     rows = [_row(truth, info) for truth, info in zip(ground_truths, infos, strict=True)]
-    return [_answer(score) for score in _blocking(_freeze(options)).score(list(solution_strs), rows)]
+    return [_answer(score) for score in shared(CodeScorer, _options(options)).score(list(solution_strs), rows)]
 
 
 def _row(ground_truth: Any, extra_info: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -71,16 +69,5 @@ def _answer(score: Score) -> dict[str, Any]:
     return {"score": score.require(), "acc": float(score.accepted), "verdict": score.verdict}
 
 
-def _freeze(options: Mapping[str, Any]) -> str:
-    """Options as text, so that equal ones share their connections."""
-    return json.dumps({k: v for k, v in options.items() if k not in _PASSED_ON}, sort_keys=True, default=dict)
-
-
-@cache
-def _asynchronous(options: str) -> AsyncCodeScorer:
-    return AsyncCodeScorer(**{"attempts": ATTEMPTS, **json.loads(options)})
-
-
-@cache
-def _blocking(options: str) -> CodeScorer:
-    return CodeScorer(**{"attempts": ATTEMPTS, **json.loads(options)})
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"attempts": ATTEMPTS, **{name: value for name, value in given.items() if name not in _PASSED_ON}}
