@@ -11,10 +11,12 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from microcoder_client import Backoff, KeyRefused, RequestRefused, RewardUnavailable, UnreadableTests
 from microcoder_client.rewards import openrlhf, scoring, slime, trl, verifiers, verl
@@ -22,7 +24,7 @@ from microcoder_client.rewards.completions import read_answer
 from microcoder_client.rewards.scoring import AsyncCodeScorer, CodeScorer, Score
 
 from tests.scripted_helper import ACCEPTED, LOST, ScriptedService
-from tests.served_helper import Served
+from tests.served_helper import Served, until
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the labelled data in ../shared/data")
@@ -319,6 +321,27 @@ def test_only_what_is_missing_is_asked_for_again(kind: type) -> None:
 
     assert [item.reward for item in scores] == [1.0, 1.0]
     assert lost.reward == 1.0
+
+
+@both
+def test_a_service_that_was_restarted_and_forgot_is_asked_anew(kind: type) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+    slow = "```python\nimport time\ntime.sleep(3)\nprint(int(input()) * 2)\n```"
+    arguments = ("--workers", "1", "--sandbox", "bubblewrap", "--port", port)
+
+    with Served(*arguments) as first, ThreadPoolExecutor() as pool:
+        url = first.ready()
+        scores = pool.submit(score, kind, url, [slow], [DOUBLE])
+        with httpx.Client() as client:
+            assert until(lambda: client.get(f"{url}/health").json()["queue"]["submissions"])
+        first.process.kill()
+        first.process.wait()
+        with Served(*arguments) as second:
+            second.ready()
+            [item] = scores.result(timeout=60)
+
+    assert item.verdict == "accepted"
 
 
 @both

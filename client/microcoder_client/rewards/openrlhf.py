@@ -11,14 +11,21 @@ from typing import Any
 from microcoder_client.rewards.scoring import CodeScorer, shared
 
 
-def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **kwargs: Any) -> dict[str, Any]:
+def reward_func(
+    queries: Sequence[str],
+    prompts: Sequence[str],
+    labels: Sequence[Any],
+    *,
+    scorer: CodeScorer | None = None,
+    **kwargs: Any,
+) -> dict[str, Any]:
     """Rewards of a batch (OpenRLHF sends one at a time, from threads) as tensors of shape (batch,).
 
     `labels` hold the tests: name the column with `--data.label_key`. `rewards` and `scores` are None as soon as one is
     missing.
     """
     answers = [take_response(query, prompt) for query, prompt in zip(queries, prompts, strict=True)]
-    scores = shared(CodeScorer).score(answers, labels)
+    scores = (scorer or shared(CodeScorer)).score(answers, labels)
     rewards = [score.reward for score in scores]
     verdicts = [score.verdict for score in scores]
     shares = {

@@ -22,6 +22,7 @@ from microcoder_client.client import Client
 from microcoder_client.exceptions import (
     ConnectionFailed,
     DeadlineExceeded,
+    EvaluationUnknown,
     RewardUnavailable,
     ServiceError,
     UnreadableTests,
@@ -31,7 +32,9 @@ from microcoder_client.retries import Backoff
 from microcoder_client.rewards.columns import TaskReader
 from microcoder_client.rewards.completions import read_answer
 
-OUTAGES = (ConnectionFailed, DeadlineExceeded, ServiceError)
+OUTAGES = (ConnectionFailed, DeadlineExceeded, ServiceError, EvaluationUnknown)
+RESTARTS = 3
+"""How often a batch is posted again when the service, restarted without its Redis, has forgotten it."""
 DEFAULT_URL = "http://127.0.0.1:8000"
 BATCH_SUBMISSIONS, BATCH_CHARACTERS = 1024, 8 << 20
 """What one evaluation holds at most: well below what the service takes by default."""
@@ -176,6 +179,7 @@ class BaseScorer:
         return Plan(submissions, order)
 
     def _note(self, error: Exception, count: int) -> list[Score]:
+        """What an outage means for so many answers."""
         _logger.warning("%d rewards aren't to be had: %s", count, error)
         return [Score(None, INTERNAL_ERROR, str(error))] * count
 
@@ -216,10 +220,13 @@ class CodeScorer(BaseScorer):
         return plan.spread(scores)
 
     def _evaluate(self, submissions: list[Submission]) -> list[Score]:
-        try:
-            return [read_score(judgement) for judgement in self._connect().evaluate(submissions, **self._rules)]
-        except OUTAGES as error:
-            return self._note(error, len(submissions))
+        for restarts in range(RESTARTS + 1):
+            try:
+                return [read_score(judgement) for judgement in self._connect().evaluate(submissions, **self._rules)]
+            except OUTAGES as error:
+                if not isinstance(error, EvaluationUnknown) or restarts == RESTARTS:
+                    return self._note(error, len(submissions))
+        raise AssertionError("the last round returns")
 
     _lock = threading.Lock()
 
@@ -273,12 +280,15 @@ class AsyncCodeScorer(BaseScorer):
 
     async def _evaluate(self, submissions: list[Submission]) -> list[Score]:
         line = self._connect()
-        try:
-            async with line.places:
-                judgements = await line.client.evaluate(submissions, **self._rules)
-        except OUTAGES as error:
-            return self._note(error, len(submissions))
-        return [read_score(judgement) for judgement in judgements]
+        for restarts in range(RESTARTS + 1):
+            try:
+                async with line.places:
+                    judgements = await line.client.evaluate(submissions, **self._rules)
+                return [read_score(judgement) for judgement in judgements]
+            except OUTAGES as error:
+                if not isinstance(error, EvaluationUnknown) or restarts == RESTARTS:
+                    return self._note(error, len(submissions))
+        raise AssertionError("the last round returns")
 
     def _connect(self) -> _Line:
         loop = asyncio.get_running_loop()

@@ -19,10 +19,11 @@ from microcoder_client.rewards.scoring import AsyncCodeScorer, Score, shared
 UNJUDGED, ALIKE = "unjudged", "zero_std"
 
 
-async def reward(args: Any, sample: Any, **kwargs: Any) -> Any:
+async def reward(args: Any, sample: Any, *, scorer: AsyncCodeScorer | None = None, **kwargs: Any) -> Any:
     """The reward of a sample, or a list of those of a group."""
     samples = sample if isinstance(sample, list) else [sample]
-    scores = await shared(AsyncCodeScorer).score([item.response for item in samples], [_row(item) for item in samples])
+    judge = scorer or shared(AsyncCodeScorer)
+    scores = await judge.score([item.response for item in samples], [_row(item) for item in samples])
     rewards = [_give(args, item, score) for item, score in zip(samples, scores, strict=True)]
     return rewards if isinstance(sample, list) else rewards[0]
 
