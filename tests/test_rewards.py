@@ -9,6 +9,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -329,17 +330,26 @@ def test_a_service_that_was_restarted_and_forgot_is_asked_anew(kind: type) -> No
         port = str(taken.getsockname()[1])
     slow = "```python\nimport time\ntime.sleep(3)\nprint(int(input()) * 2)\n```"
     arguments = ("--workers", "1", "--sandbox", "bubblewrap", "--port", port)
+    scorer = kind(f"http://127.0.0.1:{port}")
+    scorer._rules["wait"] = 0.1  # so that it is past its first request, which is simply repeated, when the end comes
+
+    def ask() -> list[Score]:
+        scores = scorer.score([slow], [DOUBLE])
+        return run(scores, scorer) if kind is AsyncCodeScorer else scores
 
     with Served(*arguments) as first, ThreadPoolExecutor() as pool:
         url = first.ready()
-        scores = pool.submit(score, kind, url, [slow], [DOUBLE])
+        scores = pool.submit(ask)
         with httpx.Client() as client:
             assert until(lambda: client.get(f"{url}/health").json()["queue"]["submissions"])
+        time.sleep(0.5)
         first.process.kill()
         first.process.wait()
         with Served(*arguments) as second:
             second.ready()
             [item] = scores.result(timeout=60)
+            if kind is CodeScorer:
+                scorer.close()
 
     assert item.verdict == "accepted"
 
