@@ -1,11 +1,14 @@
 """Reward functions: against the real service, and against a scripted one or none for each framework's outage policy."""
 
 import asyncio
+import contextlib
 import functools
 import importlib.util
 import inspect
 import json
+import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -343,7 +346,10 @@ def test_a_service_that_was_restarted_and_forgot_is_asked_anew(kind: type) -> No
         with httpx.Client() as client:
             assert until(lambda: client.get(f"{url}/health").json()["queue"]["submissions"])
         time.sleep(0.5)
-        first.process.kill()
+        family = first.descendants()
+        for pid in (first.process.pid, *family):  # as when the machine goes down
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         first.process.wait()
         with Served(*arguments) as second:
             second.ready()
