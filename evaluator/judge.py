@@ -12,6 +12,7 @@ from evaluator.checkers import policy_of
 from evaluator.comparison import answers
 from evaluator.comparison.ladder import compare, compare_value
 from evaluator.errors import CheckerFailed, SandboxError
+from evaluator.executions import Outputs
 from evaluator.model import (
     CheckerProgram,
     Judgement,
@@ -31,6 +32,7 @@ from evaluator.model import (
     Verdict,
 )
 from evaluator.sandbox.base import Call, Limit, Run
+from evaluator.sandbox.commands import read_fetched
 from evaluator.sandbox.pool import Pool
 from evaluator.sandbox.runner.values import decode_result
 from evaluator.session import Session
@@ -107,6 +109,24 @@ class Judge:
         finally:
             session.close()
 
+    def execute(self, submission: Submission) -> tuple[Judgement, Outputs | None]:
+        """Run a program for all that it writes; the verdict says how it ended. No outputs: the failure is ours."""
+        assert submission.program is not None and submission.execution is not None
+        session = Session(self._pool, submission.program, submission.limits)
+        nothing_expected = Suite("", (TestCase(TestKind.STDIN, ""),))
+        try:
+            run = session.execute(submission.execution)
+        except SandboxError as error:
+            judgement = self._finish(submission, nothing_expected, [], Verdict.INTERNAL_ERROR, str(error))
+            return replace(judgement, reason=Reason.BOX_LOST), None
+        finally:
+            session.close()
+        result = judge_run(0, nothing_expected.tests[0], run, Rules(submission.limits, submission.policy))
+        judgement = self._finish(submission, nothing_expected, [replace(result, output=None)], None, None)
+        size = MAX_OUTPUT if judgement.verdict is Verdict.OUTPUT_LIMIT else None
+        fetched = read_fetched(submission.execution.fetch, run.value or b"")
+        return replace(judgement, suspicion=session.suspicion), Outputs(run.stdout[:size], run.stderr[:size], fetched)
+
     def _run(
         self,
         session: Session,
@@ -159,11 +179,11 @@ class Judge:
 
     def _rules(self, submission: Submission, suite: Suite, progress: Callable[[], None]) -> "Rules":
         """The suite's checker decides, where it has one, whatever the policy."""
-        checker = suite.checker
+        checker, keep = suite.checker, submission.keep_outputs
         if isinstance(checker, NamedChecker):
             policy = replace(policy_of(checker), in_place=submission.policy.in_place)
-            return Rules(submission.limits, policy)
-        return Rules(submission.limits, submission.policy, self._checkers, checker, progress)
+            return Rules(submission.limits, policy, keep_outputs=keep)
+        return Rules(submission.limits, submission.policy, self._checkers, checker, progress, keep_outputs=keep)
 
     def _finish(
         self,
@@ -213,6 +233,7 @@ class Rules:
     checker: CheckerProgram | None = None
     progress: Callable[[], None] = nothing
     suspicions: list[str] = field(default_factory=list)
+    keep_outputs: bool = False
 
     def compare(self, test: TestCase, output: bytes) -> Match | None:
         """Standard output against what is expected. None: nothing is.
@@ -275,7 +296,7 @@ def judge_run(index: int, test: TestCase, run: Run, rules: Rules) -> TestResult:
         memory_bytes=run.memory_bytes,
         exit_code=run.exit_code,
         signal=run.signal,
-        output=describe_output(test, run, rules.policy) if test.expected is None else None,
+        output=describe_output(test, run, rules.policy) if test.expected is None or rules.keep_outputs else None,
         stderr=stderr or None,
         detail=detail if detail is not None or match is None or match.matched else match.explanation,
     )
@@ -310,6 +331,8 @@ def judge_end(run: Run) -> Outcome | None:
     """A verdict for a program that didn't end well; None for one that did."""
     if run.exit_code == 0:
         return None
+    if run.failure == "compile":  # in an execution, whose source nobody has compiled before
+        return Verdict.COMPILE_ERROR, None, run.stderr.decode("utf-8", "replace")
     last = run.stderr.rstrip().rpartition(b"\n")[2]
     if run.exit_code == 1 and last.startswith((b"MemoryError", b"numpy._core._exceptions._ArrayMemoryError")):
         return Verdict.MEMORY_LIMIT, None, "The program asked for more memory than it may have (MemoryError)."

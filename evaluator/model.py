@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from evaluator.errors import InvalidSubmission
+from evaluator.executions import Execution
 
 MEBIBYTE = 1 << 20
 
@@ -310,7 +311,10 @@ class TestOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A program against a suite, under limits and a policy. `program` None: the answer held no complete code."""
+    """A program against a suite, under limits and a policy. `program` None: the answer held no complete code.
+
+    With `execution` nothing is judged: the program is run once, and there is no suite (`suite_id` is empty).
+    """
 
     program: Program | None
     suite_id: str
@@ -319,6 +323,9 @@ class Submission:
     fail_fast: bool = True
     reward: RewardScheme = RewardScheme.ALL_OR_NOTHING
     test_order: TestOrder = TestOrder.SUITE
+    execution: Execution | None = None
+    keep_outputs: bool = False
+    """Let each test's result hold what the program printed, whatever was expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
 
         The same `id` with the same body is the same evaluation, however often it is posted.
         """
-        body = await _read_json(request)
+        body = await read_json(request)
         asked, intake = await beside(len(body) > SMALL_BODY, _parse, body, settings)
         id = asked.id or uuid.uuid4().hex
         await _accept(evaluations, settings, id, intake)
@@ -260,7 +260,12 @@ def _json_body(name: str) -> dict[str, Any]:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-async def _read_json(request: Request) -> bytes:
+async def read_json(request: Request) -> bytes:
+    """The body of a request that says it is JSON, or says nothing. A page of another origin can't send one unasked.
+
+    Raises:
+        Problem: 415.
+    """
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "not-json", f"The body is said to be {kind}: send Content-Type: application/json.")

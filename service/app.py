@@ -19,6 +19,7 @@ from starlette.responses import Response
 
 import evaluator
 from service.api import make_router
+from service.compat.routes import make_compat_router
 from service.evaluations import Evaluations
 from service.gate import LimitBody, RequireKey
 from service.problems import Problem, invalid, plain, sentence, unavailable
@@ -51,6 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.include_router(make_router(settings, evaluations))
+    app.include_router(make_compat_router(settings, evaluations))
     app.add_middleware(LimitBody, settings=settings)
     app.add_middleware(RequireKey, keys=settings.api_keys)
     app.add_exception_handler(Problem, _say_problem)

@@ -21,11 +21,11 @@ from pydantic import ValidationError
 
 from evaluator.errors import InvalidSubmission
 from evaluator.model import Submission, TestKind, Verdict
-from evaluator.suites import read_suite
 from service.encoding import plain
 from service.intake import Refused, prepare
 from service.schemas import EvaluationIn, field_name
 from service.settings import Settings, load_settings
+from service.suite_store import SuiteCache
 
 if TYPE_CHECKING:
     from evaluator.judge import Judge
@@ -39,6 +39,8 @@ KNOWN = (*OF_LINE, *OF_PROGRAM, *OF_RULES)
 
 REMOTE_BATCH = 32
 """Lines that travel as one evaluation."""
+CACHE_BYTES = 64 << 20
+"""Suites that stay decoded, counted as they were encoded: many lines, one after the other, have the same."""
 WINDOW = 16
 """Calls, per worker, that may wait for a slow one before them: the output is in order."""
 
@@ -210,6 +212,7 @@ class LocalJudging:
         self._sandbox = sandbox
         self._workers = workers
         self._stopped = threading.Event()
+        self._suites = SuiteCache(None, CACHE_BYTES)
         self._pools: list[Pool] = []
         self._free: queue.SimpleQueue[Judge | None] = queue.SimpleQueue()
         self._free.put(self._open())
@@ -245,7 +248,7 @@ class LocalJudging:
         return Judge(pool)
 
     def _judge(self, judge: "Judge", item: Item) -> dict[str, Any]:
-        suite = read_suite(item.suite)
+        suite = self._suites.get(item.submission.suite_id, item.suite)
         judgement = judge.judge(item.submission, suite, cancelled=self._stopped.is_set, progress=lambda: None)
         document: dict[str, Any] = plain(judgement)
         return document

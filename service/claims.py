@@ -22,6 +22,8 @@ from service.turns import TurnQueue, new_turns
 
 STARTING = 5.0
 """Seconds that a turn may be in nobody's sight, on its way from the queue to a worker, beyond a lease."""
+EXECUTION_TTL = 60
+"""Seconds that an execution's outputs are kept: who asked is there and takes them, or has gone away."""
 
 
 class Hold(IntEnum):
@@ -142,7 +144,8 @@ class Claims:
         for item in judged:
             name = self._place + item.claim.mark if item.lasting and self._place else b""
             arguments += [item.claim.index, item.short, item.tests, name]
-        bounds = (settings.result_ttl_seconds, settings.result_cache_bytes, settings.result_cache_ttl_seconds)
+        ttl = EXECUTION_TTL if judged[0].claim.submission.execution is not None else settings.result_ttl_seconds
+        bounds = (ttl, settings.result_cache_bytes, settings.result_cache_ttl_seconds)
         written = self._run(self._store, judged[0].claim.evaluation, *bounds, *arguments)
         return [bool(first) for first in written] or [False] * len(judged)
 

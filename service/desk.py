@@ -8,10 +8,11 @@ from typing import Any, Protocol
 import redis
 
 from evaluator.errors import SandboxError
+from evaluator.executions import Outputs
 from evaluator.model import Judgement, Reason, Submission, Suite, Verdict
 from evaluator.sandbox.base import Box
 from service.claims import Claim, Hold, Judged
-from service.encoding import dump_judgement, first_rung
+from service.encoding import dump_judgement, dump_outputs, first_rung
 from service.hand import Hand
 from service.settings import Settings
 from service.suite_store import SuiteCache, SuiteLost
@@ -40,6 +41,9 @@ class Judging(Protocol):
         self, submission: Submission, suite: Suite, *, cancelled: Callable[[], bool], progress: Callable[[], None]
     ) -> Judgement:
         """Run the suite."""
+
+    def execute(self, submission: Submission) -> tuple[Judgement, Outputs | None]:
+        """Run the program for all that it writes."""
 
 
 class Boxes(Protocol):
@@ -97,9 +101,9 @@ class Desk:
         self._hand.take(claims)
         while (claim := self._hand.begin()) is not None:
             began = time.monotonic()
-            judgement = self._judgement(claim)
+            judgement, outputs = self._judgement(claim)
             if not self._is_left_to_others(claim, judgement):
-                self._hand.finish(_judged(claim, judgement, time.monotonic() - began))
+                self._hand.finish(_judged(claim, judgement, outputs, time.monotonic() - began))
             if self._stop.requested:
                 patiently(self._hand.give_back_waiting)
         patiently(self._hand.store)
@@ -134,12 +138,16 @@ class Desk:
             return False
         return True
 
-    def _judgement(self, claim: Claim) -> Judgement:
+    def _judgement(self, claim: Claim) -> tuple[Judgement, Outputs | None]:
         """The job boundary: whatever goes wrong with one submission is ours, is logged, and harms no other."""
+        submission = claim.submission
         try:
-            suite = patiently(lambda: self._suites.get(claim.submission.suite_id))
+            if submission.execution is not None:
+                return self._judge.execute(submission)
+            suite = patiently(lambda: self._suites.get(submission.suite_id))
             self._hand.progress()
-            return self._judge.judge(claim.submission, suite, cancelled=self._is_unwanted, progress=self._hand.progress)
+            judge = self._judge.judge
+            return judge(submission, suite, cancelled=self._is_unwanted, progress=self._hand.progress), None
         except redis.RedisError:
             raise
         except SuiteLost:
@@ -147,16 +155,18 @@ class Desk:
         except Exception as error:
             logger.exception("event=judge_failed evaluation=%s index=%d", claim.evaluation, claim.index)
             detail = f"The evaluator failed ({type(error).__name__}); the worker's log says more. Send it again."
-        return Judgement(Verdict.INTERNAL_ERROR, None, detail=detail, reason=Reason.WORKER_LOST)
+        return Judgement(Verdict.INTERNAL_ERROR, None, detail=detail, reason=Reason.WORKER_LOST), None
 
     def _is_unwanted(self) -> bool:
         return self._stop.overdue or self._hand.look() is not Hold.KEPT
 
 
-def _judged(claim: Claim, judgement: Judgement, seconds: float) -> Judged:
+def _judged(claim: Claim, judgement: Judgement, outputs: Outputs | None, seconds: float) -> Judged:
     short, tests = dump_judgement(judgement)
     verdicts = {judgement.verdict, *(test.verdict for test in judgement.tests)}
-    lasting = verdicts <= LASTING and judgement.suspicion is None
+    lasting = verdicts <= LASTING and judgement.suspicion is None and claim.submission.execution is None
+    if outputs is not None:
+        tests = dump_outputs(outputs)
     note = f"verdict={judgement.verdict} rung={first_rung(judgement.tests)} ms={seconds * 1000:.0f}"
     return Judged(claim, short, tests, lasting, note)
 

@@ -8,12 +8,14 @@ Rules and runtimes are few and the same for thousands of submissions, so their t
 """
 
 import json
+import struct
 import zlib
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any
 
+from evaluator.executions import Execution, Outputs
 from evaluator.model import (
     Judgement,
     Limits,
@@ -34,21 +36,23 @@ TESTS_LISTED = 20
 """Tests in the short piece."""
 COMPRESSED_FROM = 1024
 """Bytes from which a piece is compressed: below, it costs more time than the bytes are worth."""
-_RAW, _DEFLATED = b"\0", b"\1"
+_RAW, _DEFLATED, _OUTPUTS = b"\0", b"\1", b"\2"
+_LENGTH = struct.Struct("<Q")
 
 
 _PROGRAM = tuple(field.name for field in fields(Program))
 _values_of_program = attrgetter(*_PROGRAM)
 
 
-_RULES = tuple(field.name for field in fields(Submission) if field.name not in ("program", "suite_id"))
+_RULES = tuple(field.name for field in fields(Submission) if field.name not in ("program", "suite_id", "execution"))
 _values_of_rules = attrgetter(*_RULES)
 
 
 def dump_submission(submission: Submission) -> bytes:
     """As it waits in Redis: a line of rules, a line with the program."""
     program = submission.program and dict(zip(_PROGRAM, _values_of_program(submission.program), strict=True))
-    text = json.dumps({"program": program, "suite_id": submission.suite_id})
+    execution = submission.execution and plain(submission.execution)
+    text = json.dumps({"program": program, "suite_id": submission.suite_id, "execution": execution})
     return _squeeze(f"{_dump_rules(_values_of_rules(submission))}\n{text}".encode())
 
 
@@ -70,7 +74,14 @@ def load_submission(data: bytes) -> Submission:
     if program is not None:
         files = tuple((name, text) for name, text in program["files"])
         program = Program(**{**program, "prelude": Prelude(program["prelude"]), "files": files})
-    return Submission(program, raw["suite_id"], **_load_rules(rules))
+    return Submission(program, raw["suite_id"], execution=_load_execution(raw["execution"]), **_load_rules(rules))
+
+
+def _load_execution(raw: Any) -> Execution | None:
+    if raw is None:
+        return None
+    files = tuple((name, text) for name, text in raw["files"])
+    return Execution(raw["input"], tuple(raw["arguments"]), files, tuple(raw["fetch"]))
 
 
 @lru_cache(1024)
@@ -82,6 +93,7 @@ def _load_rules(data: bytes) -> dict[str, Any]:
         "fail_fast": raw["fail_fast"],
         "reward": RewardScheme(raw["reward"]),
         "test_order": TestOrder(raw["test_order"]),
+        "keep_outputs": raw["keep_outputs"],
     }
 
 
@@ -131,10 +143,29 @@ def show(short: bytes, tests: bytes | None, detail: str) -> str:
         return short.decode()
     document = json.loads(short)
     document["tests"] = []
-    if detail == "full" and tests:
+    if detail == "full" and tests and not tests.startswith(_OUTPUTS):
         test, match, *rows = json.loads(_expand(tests))
         document["tests"] = [_unfold(test, match, row) for row in rows]
     return json.dumps(document)
+
+
+def dump_outputs(outputs: Outputs) -> bytes:
+    """What an execution wrote, in the place of its tests: bytes with their lengths, since it is soon taken away."""
+    names = [name for name, _ in outputs.files]
+    pieces = [json.dumps(names).encode(), outputs.stdout, outputs.stderr, *(data for _, data in outputs.files)]
+    return _OUTPUTS + b"".join(part for piece in pieces for part in (_LENGTH.pack(len(piece)), piece))
+
+
+def load_outputs(data: bytes) -> Outputs:
+    """As they were dumped."""
+    pieces, place = [], len(_OUTPUTS)
+    while place < len(data):
+        [size] = _LENGTH.unpack_from(data, place)
+        place += _LENGTH.size
+        pieces.append(data[place : place + size])
+        place += size
+    names, stdout, stderr, *contents = pieces
+    return Outputs(stdout, stderr, tuple(zip(json.loads(names), contents, strict=True)))
 
 
 def dump_order(order: list[int]) -> str:

@@ -4,6 +4,7 @@ Each field goes in with its length before it, so that no two different submissio
 """
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import astuple
 from functools import cache, lru_cache
@@ -24,7 +25,9 @@ def fingerprint(submission: Submission) -> bytes:
         pieces += [program.source, program.language, repr(program.entry_point), program.prelude, program.name]
         for name, text in program.files:
             pieces += [name, text]
-    rules = (submission.fail_fast, submission.reward, submission.test_order)
+    if submission.execution is not None:
+        pieces += ["execution", json.dumps(astuple(submission.execution))]
+    rules = (submission.fail_fast, submission.reward, submission.test_order, submission.keep_outputs)
     return _hash(
         [
             _of_rules(submission.limits, submission.policy, rules),

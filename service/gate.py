@@ -1,5 +1,6 @@
 """What stands before the routes, and before any parsing: who may come in, and how much they may bring. Plain ASGI."""
 
+import base64
 import hmac
 from collections.abc import Sequence
 
@@ -9,12 +10,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.problems import Problem
 from service.settings import Settings
 
-OPEN = frozenset({"/health", "/openapi.json", "/docs"})
+OPEN = frozenset({"/health", "/openapi.json", "/docs", "/v1/ping"})
 """Paths that need no key: how the service is, and how to speak to it."""
 
 
 class RequireKey:
-    """Asks for an API key, where there are any, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."""
+    """Asks for an API key, where there are any, as `Authorization: Bearer KEY` or `X-API-Key: KEY`.
+
+    Clients that know nothing but a URL say `http://:KEY@host/…`, which they send as `Basic`; Piston's send the bare
+    key.
+    """
 
     def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
         """Let those in who have one of `keys`."""
@@ -25,8 +30,7 @@ class RequireKey:
         """Pass the request on, or refuse it."""
         if scope["type"] == "http" and self._keys and scope["path"] not in OPEN:
             headers = Headers(scope=scope)
-            scheme, _, token = headers.get("authorization", "").partition(" ")
-            given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+            given = _read_key(headers)
             if not self._is_known(given.encode()):
                 problem = Problem(
                     401,
@@ -44,6 +48,21 @@ class RequireKey:
         for key in self._keys:
             known |= hmac.compare_digest(key, given)
         return known
+
+
+def _read_key(headers: Headers) -> str:
+    """The key, however it is given; empty where none is."""
+    said = headers.get("authorization", "")
+    scheme, _, token = said.partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    if scheme.lower() == "basic":
+        try:
+            user, _, password = base64.b64decode(token, validate=True).decode().partition(":")
+        except ValueError:
+            return ""
+        return password or user
+    return headers.get("x-api-key", "" if token else said)
 
 
 class LimitBody:

@@ -63,7 +63,7 @@ class Intake:
     @property
     def suite_ids(self) -> list[str]:
         """Every suite that is needed, once."""
-        return list(dict.fromkeys(submission.suite_id for submission in self.submissions.values()))
+        return list(dict.fromkeys(item.suite_id for item in self.submissions.values() if item.execution is None))
 
 
 def prepare(request: EvaluationIn, settings: Settings) -> Intake:

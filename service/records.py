@@ -239,6 +239,19 @@ the place (or nothing: no cache is looked into), seconds to keep results and cac
 number of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed.
 What was tried before is claimed alone: if it is what kills workers, it takes no other along."""
 
+TAKE = (
+    HELPERS
+    + """
+local e = key('e:' .. ARGV[2])
+if redis.call('HGET', e, 'state') ~= 'done' then return {} end
+local found = {redis.call('HGET', part(ARGV[2], 'r'), 0), redis.call('HGET', part(ARGV[2], 'f'), 0) or ''}
+redis.call('UNLINK', e, part(ARGV[2], 'r'), part(ARGV[2], 'f'), part(ARGV[2], 'o'))
+return found
+"""
+)
+"""prefix, id of an evaluation of one submission. Returns its judgement and tests, and forgets it; nothing where it
+isn't done."""
+
 WATCH = (
     HELPERS
     + """

@@ -11,6 +11,7 @@ from evaluator.livecodebench.private_tests import Undecodable
 from evaluator.livecodebench.rows import Problem
 from evaluator.model import TestCase, Verdict
 from service.batch import Judging
+from service.rescore_limit import hold, judge_alone
 from service.rescore_results import Key, digest_of
 from service.rescore_run import Options, read_answers
 from service.rescoring import Work, make_work, write_tests
@@ -55,7 +56,7 @@ def judge_case(options: Options, case: str, judging: Judging, console: Console, 
     document: dict[str, Any] = {"verdict": Verdict.NO_CODE, "tests": []}
     outputs: dict[int, str | None] = {}
     if text.strip():
-        document = judging.judge([work.item])[0]
+        document = _judge(options, work, judging)
         outputs = _collect_outputs(options, problem, tests, text, judging) if verbose else {}
     say = _Printer(console, verbose)
     fields = problem.fields
@@ -68,6 +69,16 @@ def judge_case(options: Options, case: str, judging: Judging, console: Console, 
         say.test(test, tests[test["index"]], outputs.get(test["index"]))
     say.line(f"verdict: {document['verdict']}  {document.get('detail') or ''}")
     return str(document["verdict"])
+
+
+def _judge(options: Options, work: Work, judging: Judging) -> dict[str, Any]:
+    """Under the same rule for the time limit as in a whole run; nothing else runs here."""
+    rules = options.rules
+
+    def judge() -> dict[str, Any]:
+        return hold(judging.judge([work.item])[0], rules.cpu_seconds, rules.fail_fast)
+
+    return judge_alone(judge, rules.cpu_seconds)[-1]
 
 
 def _make_work(options: Options, problem: Problem, tests: tuple[TestCase, ...], text: str) -> Work:

@@ -91,6 +91,7 @@ def rescore(
         timeout != 6.0
     )
     chosen += ["--extraction", extraction] * (extraction is not Extraction.GIVEN)
+    chosen += ["--sandbox", sandbox] * (sandbox is not Sandbox.AUTO) + (["--url", url] if url is not None else [])
     named = [word for path in problems for word in ("--problems", str(path))]
     options = Options(
         generations,

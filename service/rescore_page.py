@@ -13,6 +13,7 @@ from service.rescore_report import (
     describe_attribution,
     describe_costs,
     describe_run,
+    describe_wall,
     list_left_out,
     pick_changes,
 )
@@ -146,17 +147,18 @@ def _side(summary: Summary, side: str) -> str:
 
 def _verdicts(summary: Summary) -> str:
     counts = draw_counts(summary.verdicts.most_common(), "programs by verdict")
-    changed = "".join(f"<li>{html.escape(line)}</li>" for line in summary.alone_changed)
+    listed = "".join(f"<li>{html.escape(line)}</li>" for line in summary.alone)
     times = draw_times(summary.times, summary.rules.cpu_seconds)
     return (
         f"<h2>Programs by verdict</h2>{counts}<h2>Slowest test of each accepted program</h2>{times}"
-        f"<p>{html.escape(describe_alone(summary))}</p>{f'<ul>{changed}</ul>' if changed else ''}"
+        f"<p>{html.escape(describe_alone(summary))}</p>{f'<ul>{listed}</ul>' if listed else ''}"
     )
 
 
 def _costs(summary: Summary) -> str:
     rows = [[html.escape(cell) for cell in row] for row in describe_costs(summary)]
-    note = _soft("Seconds that workers were busy, over their number. The floor is the programs' own processor time.")
+    floor = "The floor is the programs' own processor time, up to the time limit."
+    note = _soft(f"Seconds that workers were busy, over their number. {floor} {describe_wall(summary)}".rstrip())
     return f"<h2>Cost</h2>{_table(COSTS_HEADER, rows)}{note}" if rows else ""
 
 

@@ -40,13 +40,10 @@ def describe_run(summary: Summary) -> str:
 
 def describe_alone(summary: Summary) -> str:
     """How many programs were near the time limit."""
-    changed = len(summary.alone_changed)
-    return (
-        f"{summary.alone:,} programs ran near the time limit, or over it, and were judged again alone"
-        f"{f'; {changed} of them got another verdict then' if changed else ', with the same verdicts'}."
-        if summary.alone
-        else "No program came near the time limit."
-    )
+    if not summary.alone:
+        return "No program was so near the time limit that it had to be judged again alone."
+    rest = f"{summary.alone_changed:,} of them got another verdict then" if summary.alone_changed else "nothing changed"
+    return f"{len(summary.alone):,} programs were near the time limit and were judged again alone: {rest}."
 
 
 def describe_agreement(summary: Summary, side: str) -> str:
@@ -163,13 +160,13 @@ def _errata(summary: Summary) -> str:
 
 def _times(summary: Summary) -> str:
     rows = [(verdict, f"{count:,}") for verdict, count in summary.verdicts.most_common()]
-    changed = "".join(f"\n- {line}" for line in summary.alone_changed)
+    listed = "".join(f"\n- {line}" for line in summary.alone)
     times = sorted(summary.times)
     quantiles = ""
     if times:
         picked = ", ".join(f"{name} {times[int(share * (len(times) - 1))]:.3f} s" for name, share in _QUANTILES)
         quantiles = f"\n\nSlowest test of the accepted programs: {picked}."
-    alone = f"\n\n{describe_alone(summary)}{chr(10) + changed if changed else ''}"
+    alone = f"\n\n{describe_alone(summary)}{chr(10) + listed if listed else ''}"
     return "## Verdicts\n\n" + _table(("verdict", "programs"), rows) + quantiles + alone
 
 
@@ -183,6 +180,16 @@ def describe_costs(summary: Summary) -> list[tuple[str, ...]]:
         return []
     pairs = (("all", costs.ours, costs.theirs), ("without time limits", costs.ours_without, costs.theirs_without))
     return [_cost_row(name, ours, theirs) for name, ours, theirs in pairs]
+
+
+def describe_wall(summary: Summary) -> str:
+    """How long both sides took as a whole; nothing where a part of it was done before."""
+    if summary.official_seconds is None:
+        return ""
+    return (
+        f"On the wall, from the first box or process to the last verdict, with reading the problems: "
+        f"{summary.seconds:.1f} s here, {summary.official_seconds:.1f} s LiveCodeBench."
+    )
 
 
 def _cost_row(name: str, ours: Costs, theirs: Costs) -> tuple[str, ...]:
@@ -201,9 +208,11 @@ def _costs(summary: Summary) -> str:
         return ""
     note = (
         "Seconds that workers were busy, over their number; what was judged again alone counts in full. The floor is "
-        "the programs' own processor time in our boxes, of one run each, over the workers; overhead is what is above."
+        "the programs' own processor time in our boxes, of one run each and up to the time limit, over the workers; "
+        "overhead is what is above."
     )
-    return f"## Cost\n\n{note}\n\n{_table(COSTS_HEADER, describe_costs(summary))}"
+    parts = ["## Cost", note, _table(COSTS_HEADER, describe_costs(summary)), describe_wall(summary)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _left_out(summary: Summary) -> str:

@@ -16,7 +16,7 @@ import evaluator
 from evaluator.livecodebench.score_files import write_whole
 from evaluator.model import Verdict
 
-FORMAT = 1
+FORMAT = 2
 RESULTS, SETTINGS = "results.jsonl", "settings.json"
 
 
@@ -43,11 +43,13 @@ class Key:
 
 @dataclass(frozen=True)
 class FirstRun:
-    """What a program did beside others, where it ran near the time limit: the run that counts was made alone."""
+    """What a program did beside others, where that left its verdict open: the run that counts was made alone."""
 
     verdict: Verdict
     cpu_seconds: float
     seconds: float
+    alone: int
+    """Runs alone, of which the last counts."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Outcome:
     slowest: float
     memory_bytes: int
     seconds: float
-    """How long a worker had it."""
+    """How long a worker had it; where it was run alone, in all of these runs."""
     first_run: FirstRun | None
 
 
@@ -199,7 +201,7 @@ def read_outcome(line: dict[str, Any]) -> Outcome:
         slowest=max((test["cpu_seconds"] for test in tests), default=0.0),
         memory_bytes=line["memory_bytes"],
         seconds=line["seconds"],
-        first_run=first and FirstRun(Verdict(first["verdict"]), first["cpu_seconds"], first["seconds"]),
+        first_run=first and FirstRun(Verdict(first["verdict"]), first["cpu_seconds"], first["seconds"], first["alone"]),
     )
 
 
@@ -226,9 +228,11 @@ def make_line(
     }
 
 
-def add_first_run(line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
-    """The line of a run that was made alone, with what the first run said and cost."""
-    return {**line, "first_run": {name: first[name] for name in ("verdict", "cpu_seconds", "seconds")}}
+def add_first_run(runs: list[dict[str, Any]], first: dict[str, Any]) -> dict[str, Any]:
+    """The line of a program that was run alone: the last run's, with what the first run said and cost."""
+    before = {name: first[name] for name in ("verdict", "cpu_seconds", "seconds")}
+    seconds = round(sum(run["seconds"] for run in runs), 4)
+    return {**runs[-1], "seconds": seconds, "first_run": {**before, "alone": len(runs)}}
 
 
 def _test(test: dict[str, Any]) -> dict[str, Any]:

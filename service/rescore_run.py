@@ -100,7 +100,9 @@ def rescore(
         seconds = time.monotonic() - start
         if not survey.problems:
             raise UnreadableFile(_say_none(options, survey))
-        official = _ask_officially(options, answers, console, interrupt) if options.official else {}
+        official, official_seconds = (
+            _ask_officially(options, answers, console, interrupt) if options.official else ({}, None)
+        )
         explainer = Explainer(
             answers,
             results.outcomes,
@@ -117,6 +119,7 @@ def rescore(
     )
     summary.seconds, summary.runtime = seconds, runtime
     summary.judged_before = summary.programs - results.added
+    summary.official_seconds = None if summary.judged_before else official_seconds
     summary.missing, summary.unusable = sorted(survey.missing), survey.unusable
     records = make_records(answers, survey.problems, results.outcomes)
     summary.files = [str(path) for path in write_score_files(options.folder, options.stem, records)]
@@ -163,20 +166,23 @@ def _remember_runtime(path: Path, runtime: dict[str, Any]) -> dict[str, Any]:
 
 def _ask_officially(
     options: Options, answers: list[Answers], console: Console, interrupt: threading.Event
-) -> dict[Key, "OfficialVerdict"]:
-    """LiveCodeBench's own verdicts."""
-    from evaluator.livecodebench.official import Official  # its boxes are for Linux
+) -> tuple[dict[Key, "OfficialVerdict"], float | None]:
+    """LiveCodeBench's own verdicts, and the seconds that they took where it has judged everything now."""
+    from evaluator.livecodebench.official import Official, prepare_environment  # its boxes are for Linux
     from service.rescore_official import OfficialResults, judge_officially
 
     timeout = max(1, round(options.rules.cpu_seconds))
     results = OfficialResults(options.folder, timeout)
+    is_fresh = not results.verdicts
+    prepare_environment()
+    start = time.monotonic()
     official = Official(timeout)
     try:
         with Bar(console, "LiveCodeBench", sum(len(set(item.programs)) for item in answers)) as bar:
             judge_officially(answers, options.source, results, official, options.workers, bar.advance, interrupt)
     finally:
         official.close()
-    return results.verdicts
+    return results.verdicts, time.monotonic() - start if is_fresh else None
 
 
 def _is_accepted(judging: Judging, work: Work) -> bool:

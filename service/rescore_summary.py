@@ -12,7 +12,7 @@ from evaluator.livecodebench.rows import FIELDS, Problem
 from evaluator.livecodebench.score_files import Graded, Record, usable_ks
 from evaluator.model import Verdict
 from service.rescore_flips import OFFICIAL, PUBLISHED, Changed
-from service.rescore_results import Key, Outcome, Rules, digest_of
+from service.rescore_results import FirstRun, Key, Outcome, Rules, digest_of
 
 if TYPE_CHECKING:
     from evaluator.livecodebench.official import OfficialVerdict
@@ -56,8 +56,8 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds on the wall. `floor` is the programs' own processor time, of one run each, over the workers; `busy` what
-    judging them took."""
+    """Seconds on the wall. `floor` is the programs' own processor time, of one run each and up to the time limit, over
+    the workers; `busy` what judging them took."""
 
     programs: int
     busy: float
@@ -96,11 +96,15 @@ class Summary:
     times: list[float]
     """The slowest test of each program that was accepted, in seconds."""
     memories: list[int]
-    alone: int
-    alone_changed: list[str]
+    alone: list[str]
+    """The programs that were run again alone, a line each."""
+    alone_changed: int
+    """Of these, those that got another verdict then."""
     errata: list[tuple[str, str, int, int, int | None]]
     """Problem, what is wrong with it, generations, those accepted here, those accepted in the published file."""
     official_costs: OfficialCosts | None = None
+    official_seconds: float | None = None
+    """On the wall; None where a part was judged before."""
     files: list[str] = field(default_factory=list)
 
     @property
@@ -167,7 +171,6 @@ def summarise(
         if (key := Key(item.question_id or "", digest_of(program))) in outcomes and item.question_id in problems
     }
     judged = [outcome for outcome in used.values() if _is_judged(outcome)]
-    near = [outcome for outcome in judged if outcome.first_run is not None]
     sides = [OURS, *(side for side in (PUBLISHED, OFFICIAL) if any(side in grade.right for grade in grades))]
     return Summary(
         name=name,
@@ -187,14 +190,20 @@ def summarise(
         verdicts=Counter(str(outcome.verdict) for outcome in judged),
         times=[outcome.slowest for outcome in judged if outcome.verdict is Verdict.ACCEPTED],
         memories=[outcome.memory_bytes for outcome in judged],
-        alone=len(near),
-        alone_changed=[
-            f"{outcome.key.question_id} {outcome.key.digest[:8]}: {outcome.first_run.verdict} → {outcome.verdict}"
-            for outcome in judged
-            if outcome.first_run is not None and outcome.first_run.verdict is not outcome.verdict
-        ],
+        alone=[_say_alone(outcome, outcome.first_run) for outcome in judged if outcome.first_run is not None],
+        alone_changed=sum(
+            outcome.first_run is not None and outcome.first_run.verdict is not outcome.verdict for outcome in judged
+        ),
         errata=_count_errata(grades),
-        official_costs=_count_costs(judged, official, workers) if official else None,
+        official_costs=_count_costs(judged, official, rules.cpu_seconds, workers) if official else None,
+    )
+
+
+def _say_alone(outcome: Outcome, first: FirstRun) -> str:
+    runs = "alone" if first.alone == 1 else f"alone, in the last of {first.alone} runs"
+    return (
+        f"{outcome.key.question_id} {outcome.key.digest[:8]}: {first.verdict} beside others, {outcome.verdict} {runs} "
+        f"({outcome.slowest:.2f} s in its slowest test)"
     )
 
 
@@ -277,16 +286,20 @@ def _count_errata(grades: list[_Grade]) -> list[tuple[str, str, int, int, int | 
     return rows
 
 
-def _count_costs(judged: list[Outcome], official: Mapping[Key, "OfficialVerdict"], workers: int) -> OfficialCosts:
+def _count_costs(
+    judged: list[Outcome], official: Mapping[Key, "OfficialVerdict"], limit: float, workers: int
+) -> OfficialCosts:
     both = [(outcome, official[outcome.key]) for outcome in judged if outcome.key in official]
     quick = [
         (outcome, verdict)
         for outcome, verdict in both
-        if outcome.first_run is None and verdict.metadata.get("error_code") not in (-3, -5)
+        if outcome.first_run is None
+        and outcome.verdict is not Verdict.TIME_LIMIT
+        and verdict.metadata.get("error_code") not in (-3, -5)
     ]
 
     def count(pairs: list[tuple[Outcome, "OfficialVerdict"]]) -> tuple[Costs, Costs]:
-        floor = sum(outcome.cpu_seconds for outcome, _ in pairs) / workers
+        floor = sum(outcome.cpu_seconds - max(0.0, outcome.slowest - limit) for outcome, _ in pairs) / workers
         ours = sum(_spend(outcome, workers) for outcome, _ in pairs)
         theirs = sum(verdict.seconds for _, verdict in pairs) / workers
         return Costs(len(pairs), ours, floor), Costs(len(pairs), theirs, floor)

@@ -26,6 +26,7 @@ from service.rescore_report import (
     describe_alone,
     describe_attribution,
     describe_costs,
+    describe_wall,
     list_left_out,
 )
 from service.rescore_summary import Summary
@@ -99,6 +100,8 @@ def show_summary(console: Console, summary: Summary) -> None:
         for row in describe_costs(summary):
             costs.add_row(*row)
         console.print(costs)
+        if wall := describe_wall(summary):
+            console.print(wall, soft_wrap=True)
     for line in list_left_out(summary):
         console.print(line, style="yellow", soft_wrap=True)
 

@@ -1,8 +1,8 @@
 """Judging a file of generations: every program of a problem once, problems one after the other, boxes in parallel.
 
-Problems are read as a stream, and only those whose programs are waiting are held. A program that ran near the time
-limit is judged again when no other runs, and only that counts: a busy machine makes programs slower. What is judged is
-written at once, and not judged again by a run that goes on.
+Problems are read as a stream, and only those whose programs are waiting are held. A program that ran a little over the
+time limit is judged again when no other runs, and only that counts (`rescore_limit.py`). What is judged is written at
+once, and not judged again by a run that goes on.
 """
 
 import re
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,12 @@ from evaluator.errors import InvalidSuite
 from evaluator.livecodebench.generations import Answers
 from evaluator.livecodebench.private_tests import Undecodable
 from evaluator.livecodebench.rows import SELECTED_BY, Problem, Selection, iterate_problems
-from evaluator.model import Limits, Policy, Prelude, Program, Submission, TestCase, Verdict
+from evaluator.model import Policy, Prelude, Program, Submission, TestCase, Verdict
 from evaluator.suites import suite_id, write_suite
 from service.batch import Interrupted, Item, Judging
+from service.rescore_limit import hold, judge_alone, limits_of_run, needs_run_alone
 from service.rescore_results import Key, Results, Rules, add_first_run, digest_of, make_line
 
-NEAR = 0.8
-"""The share of the time limit from which a test's time is near it."""
 WAITING = 4
 """Calls, per worker, that are prepared."""
 HELD_BYTES = 256 << 20
@@ -132,16 +132,17 @@ def make_work(key: Key, text: str, problem: Problem, suite: SuiteBytes, rules: R
     function = problem.function
     entry_point = f"Solution.{function}" if function is not None and _CLASS.search(text) else function
     program = Program(text, entry_point=entry_point, prelude=Prelude.CONTEST) if text.strip() else None
+    limits = limits_of_run(rules.cpu_seconds)
     submission = Submission(
         program,
         suite.id,
-        Limits(cpu_seconds=rules.cpu_seconds),
+        limits,
         Policy(profile=rules.profile),
         fail_fast=rules.fail_fast,
     )
     wire: dict[str, Any] = {
         "program": {"source": text, "entry_point": entry_point, "prelude": str(Prelude.CONTEST)},
-        "limits": {"cpu_seconds": rules.cpu_seconds},
+        "limits": {"cpu_seconds": limits.cpu_seconds, "wall_seconds": limits.wall_seconds},
         "policy": {"profile": rules.profile},
         "fail_fast": rules.fail_fast,
     }
@@ -151,7 +152,7 @@ def make_work(key: Key, text: str, problem: Problem, suite: SuiteBytes, rules: R
 
 @dataclass(frozen=True)
 class _Near:
-    """A program that ran near the limit, and the line of that run."""
+    """A program that ran a little over the limit, and the line of that run."""
 
     work: Work
     line: dict[str, Any]
@@ -218,9 +219,10 @@ class Flow:
         documents = self._judging.judge([work.item for work in batch])
         seconds = (time.monotonic() - start) / len(batch)
         self.runtime = next((document["runtime"] for document in documents if document.get("runtime")), self.runtime)
+        held = [hold(document, self._rules.cpu_seconds, self._rules.fail_fast) for document in documents]
         return [
             make_line(work.key, work.item.submission.suite_id, work.functional, work.given, document, seconds)
-            for work, document in zip(batch, documents, strict=True)
+            for work, document in zip(batch, held, strict=True)
         ]
 
     def _settle(self) -> None:
@@ -236,22 +238,25 @@ class Flow:
                     self._write(line)
 
     def _is_near(self, line: dict[str, Any]) -> bool:
-        slowest = max((test["cpu_seconds"] for test in line["tests"]), default=0.0)
-        return bool(line["verdict"] == Verdict.TIME_LIMIT or slowest > NEAR * self._rules.cpu_seconds)
+        return needs_run_alone(line, self._rules.cpu_seconds)
 
     def _judge_near(self) -> None:
-        """Judge again, each alone, what ran near the limit. Nothing else runs meanwhile."""
+        """Judge again, each alone, what ran a little over the limit. Nothing else runs meanwhile."""
         self._send()
         while self._pending:
             self._settle()
         for near in self._near:
-            judged = self._executor.submit(self._judge, [near.work])
-            while not judged.done():
-                wait([judged], timeout=0.2)
-                if self._interrupt.is_set():
-                    raise Interrupted
-            self._write(add_first_run(judged.result()[0], near.line))
+            runs = judge_alone(partial(self._judge_one, near.work), self._rules.cpu_seconds)
+            self._write(add_first_run(runs, near.line))
         self._near = []
+
+    def _judge_one(self, work: Work) -> dict[str, Any]:
+        judged = self._executor.submit(self._judge, [work])
+        while not judged.done():
+            wait([judged], timeout=0.2)
+            if self._interrupt.is_set():
+                raise Interrupted
+        return judged.result()[0]
 
     def _stop(self) -> None:
         """End early: let calls return, and write what they bring, but for what is near the limit."""

@@ -156,15 +156,16 @@ class SuiteLost(Exception):
 class SuiteCache:
     """Decoded suites, the least recently used dropped first. Counts their bytes as uploaded. Threads may share it."""
 
-    def __init__(self, read: Callable[[str], bytes | None], budget: int) -> None:
-        """`read` gets a suite's bytes; at most `budget` bytes are kept, or one suite."""
+    def __init__(self, read: Callable[[str], bytes | None] | None, budget: int) -> None:
+        """`read` gets a suite's bytes; None where they always come with the question. At most `budget` bytes are kept,
+        or one suite."""
         self._read = read
         self._budget = budget
         self._suites: OrderedDict[str, tuple[Suite, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, id: str) -> Suite:
-        """The suite.
+    def get(self, id: str, data: bytes | None = None) -> Suite:
+        """The suite. `data`, its bytes, where they are at hand.
 
         Raises:
             SuiteLost: it isn't stored.
@@ -173,7 +174,8 @@ class SuiteCache:
             if id in self._suites:
                 self._suites.move_to_end(id)
                 return self._suites[id][0]
-            data = self._read(id)
+            if data is None and self._read is not None:
+                data = self._read(id)
             if data is None:
                 raise SuiteLost(id)
             suite = read_suite(data)

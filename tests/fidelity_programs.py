@@ -163,9 +163,10 @@ PROGRAMS = {
     "threads": "import threading, time\ndef f(n): time.sleep(n / 50); print(n)\nfor n in range(3): threading.Thread(target=f, args=(n,)).start()",
     "many threads": "import threading, time\nts = [threading.Thread(target=time.sleep, args=(.1,)) for _ in range(30)]\n"
         "for t in ts: t.start()\nfor t in ts: t.join()\nprint('end')",
-    "fork in a thread": "import os, threading\ndef f():\n    pid = os.fork()\n    print('child' if not pid else 'parent', threading.active_count(),"
-        " threading.main_thread() is threading.current_thread(), flush=True)\n    os.waitpid(pid, 0) if pid else os._exit(0)\n"
-        "other = threading.Thread(target=threading.Event().wait, daemon=True); other.start()\n"
+    "fork in a thread": "import os, threading\ndef f():\n    pid = os.fork()\n    if pid: os.waitpid(pid, 0)\n"
+        "    print(bool(pid), threading.active_count(), threading.main_thread() is threading.current_thread(), flush=True)\n"
+        "    if not pid: os._exit(0)\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
         "t = threading.Thread(target=f); t.start(); t.join(); print(threading.active_count())",
     "recursion limit": "import sys\nprint(sys.getrecursionlimit()); sys.setrecursionlimit(5000); print(sys.getrecursionlimit())\n"
         "try: sys.setrecursionlimit(0)\nexcept ValueError as e: print(e)",

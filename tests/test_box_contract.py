@@ -7,6 +7,8 @@ What a hostile program may try is in `test_box_attacks.py`, calls of functions a
 import hashlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -255,6 +257,28 @@ def test_the_wall_limit_holds_for_sleepers(room: Room):
     assert run.limit is Limit.WALL
     assert run.wall_seconds > 0.4 and time.monotonic() - start < 8
     assert run.cpu_seconds < 0.4
+
+
+def test_a_thread_that_waits_for_a_processor_isnt_out_of_time(room: Room):
+    """The main thread only waits for the other: the time that counts is the other's."""
+    source = """
+import threading, time
+def work():
+    while time.thread_time() < 0.8: pass
+    print("done")
+threading.Thread(target=work).start()
+"""
+    burn = [sys.executable, "-c", "while True: pass"]
+    each = range(4 * (os.cpu_count() or 1))
+    burners = [subprocess.Popen(burn, start_new_session=True) for _ in each]  # the kernel shares between sessions
+    try:
+        run = room.run(source, wall_seconds=2.0)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    assert run.wall_seconds > 2.0, "it had to wait"
+    assert (run.limit, run.stdout) == (None, b"done\n")
 
 
 @pytest.mark.parametrize("source", [

@@ -1,6 +1,7 @@
 """`microcoder rescore`: real commands on real boxes; resuming, reports and score files; a scripted judge where time is
 what matters."""
 
+import contextlib
 import json
 import os
 import re
@@ -19,8 +20,12 @@ from evaluator.errors import SandboxUnavailable
 from evaluator.livecodebench.estimates import pass_at_k
 from evaluator.livecodebench.official import OfficialFailed, prepare_environment
 from evaluator.livecodebench.rows import Selection
+from evaluator.model import Suite
 from evaluator.sandbox.bubblewrap import find_bwrap
-from service.batch import Interrupted, Item
+from evaluator.suites import read_suite, suite_id
+from service import suite_store
+from service.batch import Interrupted, Item, LocalJudging
+from service.rescore_limit import hold
 from service.rescore_results import Key, OtherRun, Results, Rules, digest_of
 from service.rescore_run import stem_of
 from service.rescoring import Flow, Source, Survey, iterate_work
@@ -357,7 +362,7 @@ def make_line(key: Key, verdict: str, seconds: float = 0.1) -> dict[str, Any]:
 
 
 class Scripted:
-    """A judge whose programs take the seconds that their text says: first run, then every later one."""
+    """A judge whose programs take the seconds that their text says, a number a run; `w`: by the clock on the wall."""
 
     batch, most, grace = 1, 4, 1.0
 
@@ -375,25 +380,30 @@ class Scripted:
         time.sleep(0.01)
         source = item.submission.program.source
         with self.lock:
-            again = any(seen == source for seen, _ in self.seen)
+            word = source.split()[sum(seen == source for seen, _ in self.seen)]
             self.seen.append((source, others))
             self.running -= 1
-        seconds = float(source.split()[1 if again else 0])
-        verdict = "time_limit" if seconds > 2 else "accepted"
-        test = {"index": 0, "verdict": verdict, "match": None, "cpu_seconds": seconds, "memory_bytes": 1, "detail": "d"}
-        return [
-            {
-                "verdict": verdict,
-                "detail": None,
-                "first_failed": None,
-                "cpu_seconds": seconds,
-                "memory_bytes": 1,
-                "tests": [test],
-            }
-        ]
+        limits = item.submission.limits
+        seconds = min(float(word.strip("w")), limits.cpu_seconds + 0.01)
+        is_stopped = word.startswith("w") or seconds > limits.cpu_seconds
+        return [judgement(("time_limit" if is_stopped else "accepted", seconds))]
 
     def stop(self) -> None:
         self.stopped = True
+
+
+def judgement(*tests: tuple[str, float]) -> dict[str, Any]:
+    """A document of the service, of the verdict and the seconds of each test."""
+    results = [
+        {"index": index, "verdict": verdict, "match": None, "cpu_seconds": spent, "memory_bytes": 1, "detail": verdict}
+        for index, (verdict, spent) in enumerate(tests)
+    ]
+    failed = next((test for test in results if test["verdict"] not in ("accepted", "skipped")), None)
+    return {
+        "verdict": failed["verdict"] if failed else "accepted", "detail": failed and failed["detail"],
+        "first_failed": failed and failed["index"], "cpu_seconds": sum(spent for _, spent in tests), "memory_bytes": 1,
+        "tests": results,
+    }  # fmt: skip
 
 
 def flow_of(
@@ -421,28 +431,74 @@ def flow_of(
     return judging, go, written
 
 
-def test_what_runs_near_the_limit_is_run_again_alone(tmp_path: Path, problems: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "first", "verdict", "alone"),
+    [
+        ("2.05 9", None, "accepted", 0),  # the limit is 2 s: 5 % more is within
+        ("9 1", None, "time_limit", 0),  # still running at 2.3 s
+        ("2.2 2.0", "time_limit", "accepted", 1),
+        ("2.2 2.2 2.2 2.0", "time_limit", "accepted", 3),
+        ("2.2 2.2 2.2 2.2 1", "time_limit", "time_limit", 3),
+        ("2.2 9 1", "time_limit", "time_limit", 1),
+        ("w0.1 0.1", "time_limit", "accepted", 1),
+        ("w0.1 w0.1 0.1", "time_limit", "time_limit", 1),
+    ],
+)
+def test_what_is_a_little_over_the_limit_is_run_again_alone(
+    tmp_path: Path, problems: Path, program: str, first: str | None, verdict: str, alone: int
+) -> None:
     quick = [f"0.1 0.1 {number}" for number in range(40)]
-    judging, go, written = flow_of(
-        tmp_path, problems, ["1.7 1.7", "2.5 1.0", *quick, "2.5 2.4", "1.5 9.0"], threading.Event()
-    )
+    judging, go, written = flow_of(tmp_path, problems, [program, *quick], threading.Event())
 
     go()
 
     lines = {line["program"]: line for line in written}
-    assert len(lines) == len(written) == 44
-    said = {
-        source: (lines[digest_of(source)].get("first_run", {}).get("verdict"), lines[digest_of(source)]["verdict"])
-        for source, _ in judging.seen
-    }
-    assert said["1.7 1.7"] == ("accepted", "accepted")
-    assert said["2.5 1.0"] == ("time_limit", "accepted")
-    assert said["2.5 2.4"] == ("time_limit", "time_limit")
-    assert said["1.5 9.0"] == (None, "accepted"), "75 % of the limit isn't near"
-    assert sorted(judging.seen[-3:]) == [("1.7 1.7", 0), ("2.5 1.0", 0), ("2.5 2.4", 0)], "alone, after all others"
-    assert lines[digest_of("2.5 1.0")]["cpu_seconds"] == 1.0
-    assert lines[digest_of("2.5 1.0")]["first_run"]["cpu_seconds"] == 2.5
+    line = lines[digest_of(program)]
+    assert len(lines) == len(written) == 41
+    assert line["verdict"] == verdict
+    assert line.get("first_run", {}).get("verdict") == first
+    assert line.get("first_run", {}).get("alone", 0) == alone
+    assert sum(seen == program for seen, _ in judging.seen) == 1 + alone
+    if alone:
+        assert judging.seen[-alone:] == [(program, 0)] * alone, "after all others, and without them"
     assert any(others for _, others in judging.seen), "the others ran at the same time"
+
+
+def test_a_test_that_needs_too_much_is_a_time_limit_whatever_came_of_it() -> None:
+    slow = judgement(("accepted", 1.0), ("wrong_answer", 2.2), ("skipped", 0.0))
+    held = hold(slow, 2.0, fail_fast=True)
+    assert (held["verdict"], held["first_failed"], held["cpu_seconds"]) == ("time_limit", 1, 3.2)
+    assert held["detail"] == "The program used 2.20 s of processor time, and the limit is 2 s."
+
+    early = judgement(("accepted", 2.2), ("wrong_answer", 0.5))
+    assert [test["verdict"] for test in hold(early, 2.0, fail_fast=True)["tests"]] == ["time_limit"]
+    assert [test["verdict"] for test in hold(early, 2.0, fail_fast=False)["tests"]] == ["time_limit", "wrong_answer"]
+
+    late = judgement(("wrong_answer", 0.5), ("accepted", 2.2))
+    assert (held := hold(late, 2.0, fail_fast=False))["verdict"] == "wrong_answer"
+    assert held["first_failed"] == 0
+    kept = [("accepted", 2.1), ("memory_limit", 2.2), ("internal_error", 2.2)]
+    for untouched in map(judgement, kept):
+        assert hold(untouched, 2.0, fail_fast=True) == untouched
+
+
+def test_a_program_that_is_near_the_limit_is_counted_and_listed(tmp_path: Path, problems: Path) -> None:
+    record = {"question_id": "a1", "code_list": [RIGHT, WRONG], "graded_list": [True, True], "metadata": ["{}", "{}"]}
+    generations = write(tmp_path / "g.json", [record])
+    out = tmp_path / "out"
+    assert rescore(generations, "--problems", problems, "--out", out).returncode == 0
+    lines = read_lines(out / "results.jsonl")
+    lines[0]["first_run"] = {"verdict": "time_limit", "cpu_seconds": 6.5, "seconds": 6.6, "alone": 2}
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    done = rescore(generations, "--problems", problems, "--out", out)
+
+    sentence = "1 programs were near the time limit and were judged again alone: 1 of them got another verdict then."
+    assert sentence in done.stdout
+    report = (out / "report.md").read_text()
+    listed = f"- a1 {lines[0]['program'][:8]}: time_limit beside others, {lines[0]['verdict']} alone, in the last of 2"
+    assert sentence in report and listed in report
+    assert_page(out / "report.html", listed[2:])
 
 
 def test_an_interrupted_run_keeps_what_is_judged(tmp_path: Path, problems: Path) -> None:
@@ -458,6 +514,34 @@ def test_an_interrupted_run_keeps_what_is_judged(tmp_path: Path, problems: Path)
     again = Results(tmp_path / "flow", RULES)
     again.close()
     assert len(again.outcomes) == len(written)
+
+
+# Each problem's tests once
+
+
+def test_the_tests_of_a_problem_are_decoded_once(
+    tmp_path: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evaluator.livecodebench.generations import Answers
+
+    decoded = []
+
+    def count(data: bytes) -> Suite:
+        decoded.append(suite_id(data))
+        return read_suite(data)
+
+    monkeypatch.setattr(suite_store, "read_suite", count)
+    answers = [Answers(id, [f"{RIGHT}  # {number}" for number in range(6)]) for id in ("a1", "f1")]
+    written: list[dict[str, Any]] = []
+    results = Results(tmp_path / "out", RULES)
+    works = iterate_work(answers, Source((problems,)), RULES, results, Survey(), lambda count: None)
+    with contextlib.closing(LocalJudging("bubblewrap", 2)) as judging:
+        Flow(judging, 2, RULES, written.append, threading.Event()).judge_all(works)
+    results.close()
+
+    assert [line["verdict"] for line in written].count("accepted") == 6
+    assert len(written) == 12
+    assert sorted(decoded) == sorted({line["suite"] for line in written})
 
 
 # Other ways to call it
@@ -483,6 +567,24 @@ def test_one_case_is_run_again_with_everything_that_it_does(tmp_path: Path, prob
     assert not (tmp_path / "g_rescored").exists()
     assert "has no generation a1#2" in rescore(generations, "--problems", problems, "--only", "a1#2").stderr
     assert "such as abc311_c#0" in rescore(generations, "--problems", problems, "--only", "a1#x").stderr
+
+
+def test_the_command_beside_a_changed_verdict_runs_as_it_is_printed(tmp_path: Path, problems: Path) -> None:
+    record = {"question_id": "f1", "code_list": [CALL, COUNTER], "graded_list": [True, False], "metadata": ["{}"] * 2}
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    generations = write(folder / "g.json", [record])
+    assert rescore(generations, "--problems", problems, "--out", tmp_path / "out").returncode == 0
+    [change] = read_lines(tmp_path / "out" / "flips.jsonl")
+    assert f"$ {change['command']}\n" in (tmp_path / "out" / "report.md").read_text()
+
+    path = f"{Path(MICROCODER[0]).parent}:{os.environ['PATH']}"
+    again = subprocess.run(
+        change["command"], shell=True, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+    )
+
+    assert again.returncode == 0, again.stderr
+    assert "f1#1  Title of f1" in again.stdout and "verdict: accepted" in again.stdout
 
 
 def test_two_folders_are_compared(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from .exceptions import (
     KeyRefused,
     MicrocoderError,
     RequestRefused,
+    RewardUnavailable,
     ServiceError,
     ServiceOverloaded,
+    UnreadableTests,
 )
 from .judgements import Evaluation, Judgement, Match, Problem, Runtime, TestResult
 from .retries import Backoff
@@ -34,6 +36,7 @@ __all__ = [
     "MicrocoderError",
     "Problem",
     "RequestRefused",
+    "RewardUnavailable",
     "Runtime",
     "ServiceError",
     "ServiceOverloaded",
@@ -41,6 +44,7 @@ __all__ = [
     "Suite",
     "TestCase",
     "TestResult",
+    "UnreadableTests",
     "assertion_test",
     "functional_test",
     "stdin_test",

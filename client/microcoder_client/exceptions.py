@@ -6,9 +6,11 @@
     ├── RequestRefused           the service won't do it as asked (4xx): the caller's to mend; `problem` says what
     │   ├── KeyRefused           401, 403: the API key is missing or wrong
     │   └── EvaluationUnknown    404: no evaluation of that id, or it has expired
-    └── ServiceError             the service's own trouble
-        ├── ServiceOverloaded    429, 503: it stayed full until the deadline; `retry_after` says when to come back
-        └── AnswerNotUnderstood  the answer isn't one of this service's: wrong URL, a proxy, or an older service
+    ├── ServiceError             the service's own trouble
+    │   ├── ServiceOverloaded    429, 503: it stayed full until the deadline; `retry_after` says when to come back
+    │   └── AnswerNotUnderstood  the answer isn't one of this service's: wrong URL, a proxy, or an older service
+    ├── UnreadableTests          rewards: a dataset's row holds no tests in a form that is known
+    └── RewardUnavailable        rewards: there is none to be had, and the framework has no place for a missing one
 
 A program that fails is a return value (a `Judgement`), never an exception. Every message is a sentence that says what
 to do.
@@ -61,3 +63,11 @@ class ServiceOverloaded(ServiceError):
 
 class AnswerNotUnderstood(ServiceError):
     """What came back isn't what this service says."""
+
+
+class UnreadableTests(MicrocoderError):
+    """A dataset's row, or a column's value, holds no tests in a form that `microcoder_client.rewards` knows."""
+
+
+class RewardUnavailable(MicrocoderError):
+    """A reward wasn't to be had, for no fault of the program, in a framework that has no place for a missing one."""

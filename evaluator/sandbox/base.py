@@ -50,6 +50,8 @@ class Call:
     """What a tool may read by its path."""
     report: str | None = None
     """A file that the tool may write beneath its working directory; its folder is there. It comes back as `value`."""
+    is_execution: bool = False
+    """Run the source as it is, for all that it writes: `files` holds one order, see `commands.spell_execution`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,14 @@ class Run:
     truncated: bool
     """The program wrote more than `output_bytes`."""
     value: bytes | None = None
-    """Of a call: what it returned, encoded (`runner/values.py`); None: it didn't return. Of a tool: its report."""
+    """Of a call: what it returned, encoded (`runner/values.py`); None: it didn't return. Of a tool: its report. Of an
+    execution: what `commands.read_fetched` reads."""
     shared: bool = False
     """Made in a child that runs other tests of the program too. Only an acceptance counts then; memory is that of all
     tests so far."""
     failure: str | None = None
-    """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text."""
+    """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text. An
+    execution's is `compile` where its source can't be compiled."""
 
 
 class Artifact(Protocol):

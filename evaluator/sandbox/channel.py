@@ -24,13 +24,13 @@ from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Lim
 from evaluator.sandbox.commands import bundle_files, deadline_of, encode_source, mode_of, spell_limits, wants_prelude
 from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
-from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NUMPY, ORDERS
+from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NOT_COMPILED, NUMPY, ORDERS
 
 MODULES = (
     "wire", "harmless", "prelude", "streams", "values", "confine", "watch", "launch", "tools",
     "exchange", "sharing", "references", "kinds", "specials", "handles", "tester", "names",
     "pytest_standin", "pytest_session", "collection", "foreign", "servant", "assertion",
-    "nodes", "calls", "series", "main",
+    "nodes", "calls", "series", "execution", "main",
 )  # fmt: skip
 """The runner's modules, in the order of their imports."""
 
@@ -263,7 +263,7 @@ class RunnerBox:
         stderr = os.memfd_create("stderr", os.MFD_CLOEXEC)
         given = [code, stdin]
         extra = None
-        if order["mode"] in ("function", "assertion", "tool"):
+        if order["mode"] in ("function", "assertion", "tool", "execution"):
             extra = os.memfd_create("result", os.MFD_CLOEXEC)
         given += map(seal_input, call.files if call.test_code is None else (call.test_code,))
         pending = Pending(limits, stdout, stderr, extra, order["mode"])
@@ -285,6 +285,7 @@ class RunnerBox:
             stdout = read_output(pending.stdout, limit)
             truncated = max(os.fstat(output).st_size for output in (pending.stdout, pending.stderr)) > limit
             extra = None if pending.extra is None else read_output(pending.extra, limit + 1)
+            whole = pending.mode == "execution"
             run = Run(
                 exit_code=reply.exit_code,
                 signal=reply.signal,
@@ -293,7 +294,7 @@ class RunnerBox:
                 memory_bytes=reply.memory,
                 limit=reply.limit,
                 stdout=stdout,
-                stderr=read_output(pending.stderr, MAX_STDERR, end=True),
+                stderr=read_output(pending.stderr, limit if whole else MAX_STDERR, end=not whole),
                 truncated=truncated or (extra is not None and len(extra) > limit),
             )
         finally:
@@ -382,6 +383,8 @@ def _describe_end(reply: Reply) -> str:
 
 def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     """Add what came on the private descriptor."""
+    if mode == "execution" and extra == NOT_COMPILED and run.exit_code == 1:
+        return _replace(run, failure="compile")
     if mode != Kind.ASSERTION:
         return _replace(run, value=extra or None)
     outcome, text = "ended", ""

@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+from evaluator.executions import Execution
 from evaluator.model import Limits, Prelude, Program
 from evaluator.model import TestKind as Kind
 from evaluator.sandbox.base import Call, Launcher
+from evaluator.sandbox.runner.wire import FETCHED
 
 GRACE_SECONDS = 20.0
 
@@ -28,6 +30,8 @@ def deadline_of(limits: Limits) -> float:
 def mode_of(program: Program, launcher: Launcher, call: Call) -> dict[str, Any]:
     functional = call.function is not None and call.test_code is None
     prelude = wants_prelude(program, functional)
+    if call.is_execution:
+        return {"mode": "execution"}
     if launcher is Launcher.COMMAND:
         command = ["python3", "-s", "-P", "-B", "program.py"]
         return {"mode": "command", "file": "program.py", "command": command}
@@ -49,3 +53,26 @@ def encode_source(source: str) -> bytes:
 def bundle_files(program: Program) -> bytes:
     """A program of several files, or in a language that wants files, in one piece."""
     return json.dumps({"main": program.name, "files": {**dict(program.files), program.name: program.source}}).encode()
+
+
+def spell_execution(execution: Execution) -> bytes:
+    """What the child that runs it reads: names may be many and long, so they don't fit into an order."""
+    wanted = {"arguments": execution.arguments, "files": dict(execution.files), "fetch": execution.fetch}
+    return json.dumps(wanted).encode("utf-8", "surrogatepass")
+
+
+def read_fetched(names: tuple[str, ...], data: bytes) -> tuple[tuple[str, bytes], ...]:
+    """The files that came back, those that were there. What is no answer to `names` ends the list: the program runs
+    beside whoever writes it."""
+    found: list[tuple[str, bytes]] = []
+    for name in names:
+        if len(data) < FETCHED.size:
+            break
+        [size] = FETCHED.unpack_from(data)
+        data = data[FETCHED.size :]
+        if size > len(data):
+            break
+        if size >= 0:
+            found.append((name, data[:size]))
+            data = data[size:]
+    return tuple(found)

@@ -10,6 +10,7 @@ assertion  the two-process form of assertion tests. The conversation: exchange, 
          references and kinds (what passes as data), specials (operations). The tester's side: tester, handles (what
          stands for the program's objects), names, collection, pytest_session, pytest_standin. The program's side:
          servant, foreign (what stands for the test's objects)
+execution  a program from its source, with arguments and files, of which some come back
 watch    limits that the kernel doesn't hold for us, and the sweep
 values   plain values as bytes and back
 """

@@ -50,6 +50,8 @@ _modules = sys.modules
 _get_recursion_limit, _set_recursion_limit = sys.getrecursionlimit, sys.setrecursionlimit
 hidden = [0]
 """Frames below the program's first."""
+Loaded = tuple[types.ModuleType, types.CodeType, bytes, bool]
+"""A module, the code to execute in it, its source, whether it needs tidying at its end."""
 source_text = [b""]
 """The source of the program that runs in this child."""
 _exit = os._exit
@@ -95,7 +97,7 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     """The code, and the exit status that tells what is known of it. Ends the process where it can't be compiled."""
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
-        looks, untidy = (any(word in text for word in words) for words in (LOOKS_AT_ITSELF, NEEDS_TIDYING))
+        looks, untidy = look_at(text)
         names = prelude.find_names(code) if not files else None
         write_all(artifact, marshal.dumps((code, text, files, looks, untidy, names)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -106,9 +108,12 @@ def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: 
     return code, status + (NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0)
 
 
-def load_program(
-    artifact: int, name: str, with_prelude: bool, every_name: bool = False
-) -> tuple[types.ModuleType, types.CodeType, bytes, bool]:
+def look_at(source: bytes) -> tuple[bool, bool]:
+    """Whether a program finds itself as a file, and whether it needs tidying at its end."""
+    return any(word in source for word in LOOKS_AT_ITSELF), any(word in source for word in NEEDS_TIDYING)
+
+
+def load_program(artifact: int, name: str, with_prelude: bool, every_name: bool = False) -> Loaded:
     """A fresh module `name`, the code to execute in it, its source, and whether it needs tidying at its end.
 
     `every_name`: somebody else than the program will look names up in it.
@@ -118,6 +123,14 @@ def load_program(
     if files:
         write_files(files)
         sys.path.insert(0, os.getcwd())
+    module = make_module(name, source, looks)
+    if with_prelude:
+        prelude.bind(module.__dict__, None if every_name else names)
+    return module, code, source, untidy
+
+
+def make_module(name: str, source: bytes, looks: bool) -> types.ModuleType:
+    """A fresh module `name`, whose lines tracebacks can show. `looks`: it finds itself as a file."""
     module = _Module(name)
     module.__file__ = PROGRAM
     scope = module.__dict__
@@ -127,9 +140,7 @@ def load_program(
     source_text[0] = source
     if looks:
         write_program(NAME, source)
-    if with_prelude:
-        prelude.bind(scope, None if every_name else names)
-    return module, code, source, untidy
+    return module
 
 
 def read_source() -> str:
@@ -139,7 +150,12 @@ def read_source() -> str:
 
 def run_script(artifact: int, with_prelude: bool) -> NoReturn:
     """The whole program, with its input on stdin."""
-    module, code, _, untidy = load_program(artifact, "__main__", with_prelude)
+    run_main(load_program, artifact, "__main__", with_prelude)
+
+
+def run_main(load: Callable[..., Loaded], *arguments: Any) -> NoReturn:
+    """The main module, and the end. `load` hands it over: no other frame of ours may keep it alive."""
+    module, code, _, untidy = load(*arguments)
     scope = module.__dict__
     status = 0
     del module

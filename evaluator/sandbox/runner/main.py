@@ -8,6 +8,7 @@ they are read in the forked child only, so that no later test can find an earlie
     load   {limits, language, bundle} source, artifact, messages
     run    {mode, limits, prelude, entry_point, command, after_success}
                                       artifact, stdin, stdout, stderr [, value | test, report | file…, report]
+                                      source, stdin, stdout, stderr, order, report (an execution)
                                       artifact, conversation (a series)
                                       source, artifact, messages, conversation (a series from its source)
     cancel                            ends the run that is going on and all that wait; unanswered itself
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import assertion, calls, confine, launch, series, streams, tools, watch
+from . import assertion, calls, confine, execution, launch, series, streams, tools, watch
 from .wire import FACTS, LIMITS
 
 Work = Callable[[], Any]
@@ -233,6 +234,7 @@ class Runner:
             "opening": self.opening,
             "command": self.command,
             "tool": self.tool,
+            "execution": self.execution,
         }
         return [plans[mode]()]
 
@@ -276,6 +278,10 @@ class Runner:
         order = tools.Order(self.order["language"], arguments, self.order["report"])
         work = partial(tools.run_tool, 3, order, numbers, 4 + len(files))
         return Child((stdin, stdout, stderr, artifact, *files, report), work)
+
+    def execution(self) -> Child:
+        source, stdin, stdout, stderr, order, report = self.descriptors
+        return Child((stdin, stdout, stderr, source, order, report), partial(execution.run_source, 3, 4, 5))
 
     def tester(self) -> Child:
         _, stdin, _, _, test, report = self.descriptors

@@ -96,6 +96,7 @@ class Watch:
         self.scratch = scratch
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
+        self.delays: dict[str, int] = {}  # thread -> nanoseconds that it waited for a processor
         self.alone = select.poll()
         self.start = time.monotonic()
 
@@ -136,7 +137,7 @@ class Watch:
         wall = time.monotonic() - self.start
         cpu, memory, processes = self.measure(main)
         cpu += self.facts.cpu
-        delay = int((read(f"/proc/{main}/schedstat").split() or [b"0", b"0"])[1]) / 1e9
+        delay = sum(self.delays.values()) / 1e9
         self.facts.memory = max(self.facts.memory, memory)
         self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
         if self.facts.limit is not None:
@@ -173,6 +174,7 @@ class Watch:
             if len(fields) < 20:
                 continue
             processes += int(fields[17])  # threads
+            self.measure_delays(name)
             cpu += (int(fields[13]) + int(fields[14])) * TICK  # of children it has waited for
             try:
                 cpu += time.clock_gettime((~pid << 3) | 2)  # the process's own CPU clock, in nanoseconds
@@ -186,6 +188,18 @@ class Watch:
                 resident -= self.slot.resident // PAGE
             pages += max(0, resident)
         return cpu, pages * PAGE, processes
+
+    def measure_delays(self, process: str) -> None:
+        """How long each thread has waited for a processor. One that has ended keeps what it was last seen with: many
+        programs do all their work in a thread, while the main one only waits for it."""
+        try:
+            threads = os.listdir(f"/proc/{process}/task")
+        except OSError:
+            return
+        for thread in threads:
+            fields = read(f"/proc/{process}/task/{thread}/schedstat").split()
+            if len(fields) > 1:
+                self.delays[thread] = int(fields[1])
 
     def reap_strays(self, main: int) -> None:
         """Orphans that ended: their time counts, and zombies don't pile up. The main process is left to `sweep`."""

@@ -18,3 +18,8 @@ LENGTH = struct.Struct("<I")
 READY = b"R"
 REPLY = struct.Struct("<iQQII")
 """Exit status, CPU nanoseconds, bytes of memory at most so far, lengths of the output and of the value."""
+
+# What comes back of an execution: nothing; or that its source can't be compiled; or, for each file that was asked for,
+# its length and its bytes, a length below zero where there is none.
+NOT_COMPILED = b"C"
+FETCHED = struct.Struct("<q")

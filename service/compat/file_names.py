@@ -1,0 +1,45 @@
+"""Files that come inside a request: their names stay beneath the run's directory, and there is room for them."""
+
+import binascii
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from evaluator.model import MEBIBYTE
+
+MAX_FILES = 1_000
+MAX_BYTES = 48 * MEBIBYTE
+"""A box's scratch holds 64 MiB, and the program wants to write there as well."""
+
+
+class BadFiles(ValueError):
+    """Files that can't be given to a run. The message names the file and says what to do."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names that lead out of the run's directory.
+
+    Raises:
+        BadFiles: names the first.
+    """
+    for name in names:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or len(name) > 4000:
+            raise BadFiles(f"{name[:80]!r} isn't a name beneath the run's directory: make it relative, without '..'.")
+
+
+def check_files(files: Iterable[tuple[str, str]]) -> None:
+    """Refuse what can't be written: names as above, contents that aren't base 64, too many or too large.
+
+    Raises:
+        BadFiles: says what is wrong.
+    """
+    total, count = 0, 0
+    for name, text in files:
+        check_names([name])
+        try:
+            total += len(binascii.a2b_base64(text, strict_mode=True))
+        except ValueError:  # binascii.Error is one, and so is text that isn't ASCII
+            raise BadFiles(f"The content of {name[:80]!r} isn't base 64: encode the file's bytes.") from None
+        count += 1
+    if count > MAX_FILES or total > MAX_BYTES:
+        raise BadFiles(f"{count} files of {total} bytes are too much: at most {MAX_FILES} of {MAX_BYTES} bytes fit.")
