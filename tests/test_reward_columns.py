@@ -163,7 +163,10 @@ def kinds(tests: list[TestCase]) -> list[tuple[str, object, object]]:
             id="mbpp",
         ),
         pytest.param(
-            {"ground_truth": {"assert_case": ASSERTS}}, [assertion_test(code) for code in ASSERTS], None, id="verl"
+            {"ground_truth": {"assert_case": ASSERTS, "inputs": ["", ""], "outputs": [None, None]}},
+            [assertion_test(code) for code in ASSERTS],
+            None,
+            id="verl"
         ),
         pytest.param(
             {"test": "def check(candidate):\n    assert candidate(1) == 2\n", "entry_point": "f", "input_output": "?"},
@@ -250,6 +253,7 @@ def test_an_argument_of_any_number_of_digits_keeps_them() -> None:
         ({"fn_name": "f", "inputs": ["not json"], "outputs": ["1"]}, "JSON"),
         ({"fn_name": "f", "inputs": [{"x": 1}], "outputs": [1]}, "by name"),
         ({"test_cases": ["assert f()", ""]}, "Assertion 1"),
+        ({"official_tests": RECORDS, "generated_checker": "print(1)"}, "generated_checker"),
         ({"test_cases": [1, 2]}, "int"),
     ],
 )
@@ -273,9 +277,12 @@ def test_a_pickle_that_asks_for_a_name_is_no_tests(tmp_path: Path) -> None:
 
 
 def test_the_column_can_be_named() -> None:
-    row = {"test_cases": RECORDS, "my_tests": ASSERTS}
+    row = {**PAIRS, "test_cases": RECORDS[:1], "my_tests": ASSERTS}
 
     assert read_tests(row, column="my_tests").suite == read_tests(ASSERTS).suite
+    assert read_tests(row, column="test_cases").suite == read_tests(RECORDS[:1]).suite
+    humaneval = {"test": "def check(candidate): assert candidate(1)", "entry_point": "f", "test_cases": RECORDS}
+    assert b"check(f)" in read_tests(humaneval, column="test").suite.data
     with pytest.raises(UnreadableTests, match="no column 'other'"):
         read_tests(row, column="other")
 

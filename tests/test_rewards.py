@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import functools
+import importlib
 import importlib.util
 import inspect
 import json
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
@@ -607,6 +609,25 @@ def test_verifiers_v1_gets_a_number_or_an_exception(service: str, nowhere: str, 
     with pytest.raises(RewardUnavailable):
         run(verifiers.code_reward(dict(DOUBLE), trace))
     assert trace.info == {"verdict": "internal_error"}
+
+
+def test_every_name_in_the_docs_is_there() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    pages = [docs / "trainers.md", *sorted((docs / "trainers").glob("*.md"))]
+    text = "\n".join(page.read_text() for page in pages)
+    paths = set(re.findall(r"microcoder_client\.rewards[\w.:]*", text))
+    paths |= {
+        f"{module}.{name.strip()}"
+        for module, names in re.findall(r"from (microcoder_client[\w.]*) import ([\w, ]+)", text)
+        for name in names.split(",")
+    }
+
+    assert len(paths) > 12
+    for path in paths:
+        module, _, name = path.replace(":", ".").rstrip(".").rpartition(".")
+        found = importlib.import_module(module)
+        submodule = hasattr(found, "__path__") and importlib.util.find_spec(f"{module}.{name}")
+        assert submodule or hasattr(found, name), path
 
 
 def test_importing_a_reward_module_loads_no_framework() -> None:

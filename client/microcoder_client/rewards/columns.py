@@ -59,11 +59,11 @@ HOLDERS = (
     "answer",
 )
 """Columns that hold tests in one of the forms, the first that is there counts."""
-_OTHERS = (
-    "assert_case", "functional", "entry_point", "test_code", "import_prefix", "public_test_cases",
-    "private_test_cases", "fn_name", "func_name", "metadata", "test_setup_code", "test_imports",
-)  # fmt: skip
-KNOWN = frozenset((*HOLDERS, *PARTS, *_OTHERS, *(name for pair in PAIRS for name in pair)))
+BESIDE = ("entry_point", "import_prefix", "fn_name", "func_name", "metadata", "test_setup_code", "test_imports")
+"""Columns that say something about the tests."""
+CHECKERS = ("checker", "generated_checker")
+_OTHERS = ("assert_case", "functional", "test_code", "public_test_cases", "private_test_cases")
+KNOWN = frozenset((*HOLDERS, *PARTS, *BESIDE, *CHECKERS, *_OTHERS, *(name for pair in PAIRS for name in pair)))
 """Every column that is looked at; the others are passed over."""
 CACHE_BYTES = 256 << 20
 
@@ -90,7 +90,8 @@ def read_tests(row: Any, *, column: str | None = None, max_tests: int | None = N
     if column is not None:
         if not isinstance(row, Mapping) or column not in row:
             raise UnreadableTests(f"The row has no column {column!r}: name the one that holds the tests.")
-        row = {name: value for name, value in row.items() if name not in HOLDERS} | {"tests": row[column]}
+        beside = {name: value for name, value in row.items() if name in (*BESIDE, *CHECKERS)}
+        row = {**beside, column if column in KNOWN else "tests": row[column]}
     cases = _read(row, Clues(), "the row")
     if not cases.tests:
         raise UnreadableTests("The row's list of tests is empty: leave such rows out of the dataset.")
@@ -134,14 +135,20 @@ def _read_text(text: str, clues: Clues, where: str) -> Cases:
 
 def _read_mapping(row: Mapping[str, Any], clues: Clues, where: str) -> Cases:
     """The form that a mapping itself has, or else what one of its columns holds."""
+    for name in CHECKERS:
+        # Comparing with the one answer that is written down would reject the right ones that aren't.
+        if isinstance(row.get(name), str) and row[name].strip():
+            raise UnreadableTests(
+                f"In {where}: the tests need the program in {name!r}, which isn't read: leave it out."
+            )
     check = row.get("test_code") or row.get("test")
     if isinstance(check, str) and isinstance(row.get("entry_point"), str) and "def check(" in check:
         return read_check(f"{row.get('import_prefix') or ''}{check}", row["entry_point"], clues)
+    if asserts := sequence(row.get("assert_case")):
+        return read_assertions(asserts, clues)
     for inputs, outputs in PAIRS:
         if (left := sequence(row.get(inputs))) is not None and (right := sequence(row.get(outputs))) is not None:
             return read_pairs(left, right, clues, where)
-    if (asserts := sequence(row.get("assert_case"))) is not None:
-        return read_assertions(asserts, clues)
     if isinstance(row.get("functional"), str):
         return read_assertions([row["functional"]], clues)
     for names in (("public_test_cases", "private_test_cases"), PARTS):
