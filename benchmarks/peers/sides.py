@@ -143,6 +143,11 @@ class RequestPerTest:
             self.close()
             raise CannotRun(f"No SandboxFusion answers at {self._url} ({error}); check --sandboxfusion-url.") from None
 
+    @property
+    def socket(self) -> str | None:
+        """The Unix socket of the restated server."""
+        return self._socket
+
     def _start(self) -> str:
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="request-server-")))
         socket = folder / "socket"
