@@ -1,6 +1,7 @@
 """Tests in one child: the same verdicts as in a child each, and nothing that one test leaves to the next."""
 
 import itertools
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from evaluator.judge import Judge
 from evaluator.model import Judgement, Limits, Program, Submission, Suite, TestCase, TestKind, Verdict
 from evaluator.sandbox.base import Call, CompileFailure
+from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.docker import DockerBackend
 from evaluator.sandbox.pool import Pool, open_pool
+from evaluator.sandbox.runner.wire import LENGTH, READY, REPLY
 from tests.requirements_helper import require
 
 ACCEPTED, WRONG, CRASH, TIME = Verdict.ACCEPTED, Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR, Verdict.TIME_LIMIT
@@ -248,6 +251,25 @@ def test_a_cancelled_series_leaves_the_box_fit(pool: Pool) -> None:
             assert box.run(artifact, Call(b"4\n"), Limits()).stdout == b"8\n"
     finally:
         pool.give(box)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_test_that_is_under_way_may_end_when_the_series_does(answers: bool) -> None:
+    """It mostly does within a moment, and to kill its child would take longer."""
+    ours, child = socket.socketpair()
+    killed: list[bool] = []
+    series = Series(ours, Limits(), killed.append)
+    reply = REPLY.pack(0, 1_000, 1, 0, 0)
+    with child:
+        child.sendall(READY + reply)
+        runs = series.run_all([Call(b"1"), Call(b"2"), Call(b"3")])
+        assert next(runs).exit_code == 0
+        if answers:
+            child.sendall(reply)
+        runs.close()
+        assert killed == [not answers]
+        sent = child.recv(100)
+    assert sent == b"".join(LENGTH.pack(1) + digit for digit in (b"1", b"2")), "and no other is sent"
 
 
 def test_the_fit_are_told_from_the_unfit(pool: Pool) -> None:

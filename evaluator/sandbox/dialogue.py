@@ -15,6 +15,8 @@ from evaluator.sandbox.runner.wire import LENGTH, READY, REPLY
 PATIENCE = 0.3
 """Seconds on the wall after which a test is too long for a series. Where it needs them, a fork costs nothing more."""
 START_PATIENCE = 5.0
+CLOSING_PATIENCE = 0.005
+"""Seconds for a test that is under way when the series ends: to kill its child takes as long."""
 MAX_INPUT = 1 << 18
 MAX_REPLY = 1 << 20
 
@@ -34,6 +36,7 @@ class Series:
         self._limits = limits
         self._finish = finish
         self._is_waiting = False
+        self._is_running = False
         self._is_open = True
 
     def receive_start(self, patience: float) -> bytes | None:
@@ -48,6 +51,7 @@ class Series:
             sent = self._send_next(waiting)
             while sent:
                 run = self._receive_run(time.monotonic())
+                self._is_running = False
                 if run is None:
                     return
                 self._is_waiting = True
@@ -60,6 +64,8 @@ class Series:
         """Hang up: a child that waits ends by itself, another is killed. Harmless when called twice."""
         if self._is_open:
             self._is_open = False
+            if self._is_running:
+                self._is_waiting = self._receive_run(time.monotonic(), CLOSING_PATIENCE) is not None
             self._connection.close()
             self._finish(not self._is_waiting)
 
@@ -70,12 +76,13 @@ class Series:
         try:
             message = LENGTH.pack(len(call.input)) + call.input
             self._is_waiting = False
-            return self._connection.send(message) == len(message)
+            self._is_running = self._connection.send(message) == len(message)
+            return self._is_running
         except OSError:
             return False
 
-    def _receive_run(self, begun: float) -> Run | None:
-        deadline = begun + self._patience
+    def _receive_run(self, begun: float, patience: float | None = None) -> Run | None:
+        deadline = begun + (self._patience if patience is None else patience)
         head = self._receive(REPLY.size, deadline)
         if head is None:
             return None
