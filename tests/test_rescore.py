@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import rescoring
 from evaluator.errors import SandboxUnavailable
 from evaluator.livecodebench.estimates import pass_at_k
 from evaluator.livecodebench.official import OfficialFailed, prepare_environment
@@ -711,6 +712,24 @@ def test_livecodebench_judges_beside_ours(tmp_path: Path, problems: Path, enviro
     before = (out / "official.jsonl").read_bytes()
     assert rescore(generations, "--problems", problems, "--out", out, "--official").returncode == 0
     assert (out / "official.jsonl").read_bytes() == before, "what it has judged isn't asked for again"
+
+
+def test_both_sides_are_timed_on_the_same_programs(
+    tmp_path: Path, problems: Path, environment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = {"question_id": "a1", "code_list": [RIGHT, WRONG, SLOW, "import os\nprint(int(os.read(0, 99)) + 1)"]}
+    generations, out = write(tmp_path / "g.json", [record]), tmp_path / "figures.json"
+
+    arguments = [generations, "--problems", problems, "--timeout", 1, "--json", out]
+    assert rescoring.main([str(argument) for argument in arguments]) == 0
+
+    figures = json.loads(out.read_text())
+    assert (figures["all"]["programs"], figures["without_time_limits"]["programs"]) == (4, 3)
+    assert 0.5 <= figures["all"]["floor"] < 1, "a second of the one that never ends, over two workers"
+    for side in ("ours", "theirs"):
+        assert figures["all"][side] > figures["without_time_limits"][side] > 0
+    assert [(item["generation"], item["reason"]) for item in figures["differences"]] == [(3, "stdin buffer")]
+    assert "a1#3: accepted here, rejected there: stdin buffer" in capsys.readouterr().out
 
 
 def test_livecodebenchs_own_script_reads_what_is_written(tmp_path: Path, problems: Path, environment: Path) -> None:
