@@ -92,8 +92,8 @@ class Client:
 
     def close(self) -> None:
         """End it."""
-        self._process.kill()
-        self._process.wait()
+        with self._process:  # closes its pipes
+            self._process.kill()
 
 
 def prepare(name: str) -> Path:
