@@ -276,6 +276,7 @@ def test_the_fit_are_told_from_the_unfit(pool: Pool) -> None:
     """By what they import and name."""
     fit = [
         "print(1)",
+        "import re\nx = re.compile('a')\ndef f(): return re.compile('b')",
         "import math, heapq\nclass A:\n    def __init__(self): self.x = 1\n    def __lt__(self, o): return self.x < 0",
     ]
     unfit = [
@@ -289,6 +290,12 @@ def test_the_fit_are_told_from_the_unfit(pool: Pool) -> None:
         "import collections.nothing",
         "from os import *",
         "import math\nmath.pi = 3",
+        "import math\nmath.__setattr__('pi', 3)",
+        "f = compile('1', '', 'eval')",
+        "def f(): return [compile for _ in '1']",
+        "import re\nx = re.compile('a')\ndef f(): return compile",
+        "import re\nx = re.compile('a')\nclass A:\n    def f(self, compile=compile): return compile",
+        "from re import compile",
     ]
     box = pool.take()
     try:

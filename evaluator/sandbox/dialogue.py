@@ -41,12 +41,15 @@ class Series:
 
     def receive_start(self, patience: float) -> bytes | None:
         """The byte that a child says when it has come so far. None: it ended, or says nothing."""
-        return self._receive(len(READY), time.monotonic() + patience)
+        start = self._receive(len(READY), time.monotonic() + patience)
+        self._is_waiting = start is not None
+        return start
 
     def run_all(self, calls: Iterable[Call]) -> Generator[Run, None, None]:
         """A run for each call, until one can't be run this way. The next is under way while the last is looked at."""
         try:
-            self._is_waiting = self.receive_start(START_PATIENCE) == READY
+            if not self._is_waiting:
+                self.receive_start(START_PATIENCE)
             waiting = iter(calls)
             sent = self._send_next(waiting)
             while sent:

@@ -19,7 +19,8 @@ MODULES = frozenset({
 TRACES = frozenset({
     # names that reach everything
     "__builtins__", "__class__", "__closure__", "__code__", "__dict__", "__globals__", "__import__", "__loader__",
-    "__spec__", "__subclasses__", "__del__", "__main__", "__file__", "__stdin__", "__stdout__", "__stderr__",
+    "__spec__", "__setattr__", "__delattr__", "__subclasses__",
+    "__del__", "__main__", "__file__", "__stdin__", "__stdout__", "__stderr__",
     "breakpoint", "builtins", "compile", "delattr", "eval", "exec", "globals", "open", "setattr", "vars",
     "gi_frame", "f_back", "f_globals", "f_builtins", "tb_frame", "cr_frame", "ag_frame", "_getframe",
     # files and streams, which are only imitated
@@ -36,27 +37,48 @@ NUMPY_TRACES = frozenset({
 })  # fmt: skip
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 _STORES = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
+_FREE = tuple(opcode.opmap[name] for name in ("LOAD_NAME", "STORE_NAME", "STORE_GLOBAL", "IMPORT_FROM"))
+_LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
+_COMPILE = {"compile"}
 MANY_NAMES = 256
 """From here on, arguments of instructions take two of them."""
 
 
-def imports_of(code: types.CodeType) -> frozenset[str]:
-    """The modules that it names anywhere."""
-    return frozenset(name for part in list_parts(code) for name in _named(part, _IMPORT))
+def find_imports(parts: list[types.CodeType]) -> frozenset[str]:
+    """The modules that they name anywhere."""
+    return frozenset([name for part in parts for name in _named(part, _IMPORT)])
 
 
-def is_harmless(code: types.CodeType) -> bool:
-    """Whether nothing in it can outlast a test."""
-    parts = list_parts(code)
-    names = frozenset(name for part in parts for name in (*part.co_names, *part.co_varnames, *part.co_freevars))
-    imported = frozenset(name for part in parts for name in _named(part, _IMPORT))
-    if not imported <= MODULES or names & TRACES or any(len(part.co_names) >= MANY_NAMES for part in parts):
+def is_harmless(parts: list[types.CodeType], imported: frozenset[str]) -> bool:
+    """Whether nothing in these parts of a program, which import that, can outlast a test."""
+    if not imported <= MODULES:
+        return False
+    names: set[str] = set()
+    for part in parts:
+        names.update(part.co_names, part.co_varnames, part.co_freevars)
+        if len(part.co_names) >= MANY_NAMES:
+            return False
+    found = names & TRACES
+    if found and (found != _COMPILE or any(map(_compiles, parts))):
         return False
     if "numpy" in imported and names & NUMPY_TRACES:
         return False
-    known = [vars(sys.modules[name]) for name in imported if name in sys.modules]
     stored = {name for part in parts for kind in _STORES for name in _named(part, kind)}
-    return not any(name in scope for scope in known for name in stored)
+    return not stored or not any(
+        name in vars(sys.modules[module]) for module in imported if module in sys.modules for name in stored
+    )
+
+
+def _compiles(part: types.CodeType) -> bool:
+    """Whether it uses the builtin `compile`, and not only `re.compile` or another method of that name."""
+    if "compile" not in part.co_names:
+        return "compile" in part.co_varnames or "compile" in part.co_freevars
+    place = part.co_names.index("compile")
+    words = part.co_code
+    for kind, argument in zip(words[::2], words[1::2], strict=True):
+        if (kind in _FREE and argument == place) or (kind == _LOAD_GLOBAL and argument >> 1 == place % 128):
+            return True
+    return False
 
 
 def list_parts(code: types.CodeType) -> list[types.CodeType]:

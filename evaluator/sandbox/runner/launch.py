@@ -18,7 +18,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import harmless, prelude
 from .streams import read_all, write_all
@@ -83,6 +83,17 @@ def forget_runner() -> None:
     sys.path[:] = [entry for entry in sys.path if entry and not entry.startswith("/proc/")]
 
 
+class Compiled(NamedTuple):
+    """A program's code, and what is known of it."""
+
+    code: types.CodeType
+    status: int
+    """The exit status of the child that compiles: see `wire.py`."""
+    imported: frozenset[str]
+    names: tuple[str, ...] | None
+    """The prelude's that it may use; None: all."""
+
+
 def compile_program(source: int, artifact: int, messages: int, bundle: bool) -> NoReturn:
     """Body of the compiling child: source text in, marshalled code and source out. A syntax error is a message."""
     text = read_all(source)
@@ -90,22 +101,24 @@ def compile_program(source: int, artifact: int, messages: int, bundle: bool) -> 
     if bundle:
         files = json.loads(text)["files"]
         text = files.pop(json.loads(text)["main"]).encode("utf-8", "surrogatepass")
-    _exit(compile_source(text, files, artifact, messages)[1])
+    _exit(compile_source(text, files, artifact, messages).status)
 
 
-def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: int) -> tuple[types.CodeType, int]:
-    """The code, and the exit status that tells what is known of it. Ends the process where it can't be compiled."""
+def compile_source(text: bytes, files: dict[str, str], artifact: int, messages: int) -> Compiled:
+    """Code that is written to `artifact`. Ends the process where there is none."""
     try:
         code = compile(text, PROGRAM, "exec", dont_inherit=True)
         looks, untidy = look_at(text)
-        names = prelude.find_names(code) if not files else None
+        parts = harmless.list_parts(code)
+        names = prelude.find_names(parts) if not files else None
         write_all(artifact, marshal.dumps((code, text, files, looks, untidy, names)))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         error.__traceback__ = None
         write_all(messages, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
         _exit(1)
-    status = COMPILED + (HARMLESS if not files and harmless.is_harmless(code) else 0)
-    return code, status + (NUMPY if b"numpy" in text and "numpy" in harmless.imports_of(code) else 0)
+    imported = harmless.find_imports(parts)
+    status = COMPILED + (HARMLESS if not files and harmless.is_harmless(parts, imported) else 0)
+    return Compiled(code, status + (NUMPY if "numpy" in imported else 0), imported, names)
 
 
 def look_at(source: bytes) -> tuple[bool, bool]:

@@ -11,8 +11,6 @@ import sys
 import types
 from typing import Any
 
-from .harmless import list_parts
-
 MODULES = (
     "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
     "functools", "operator", "io", "sys", "json", "builtins", "typing",
@@ -35,10 +33,10 @@ def make() -> None:
     del names["__builtins__"]
 
 
-def find_names(code: types.CodeType) -> tuple[str, ...] | None:
-    """Those that `code` uses. None: it may use any."""
+def find_names(parts: list[types.CodeType]) -> tuple[str, ...] | None:
+    """Those that the parts of a program use. None: they may use any."""
     mentioned: set[str] = set()
-    for part in list_parts(code):
+    for part in parts:
         mentioned.update(part.co_names)
         if part.co_flags & __future__.annotations.compiler_flag:
             return None  # its annotations are texts, which are evaluated when somebody asks

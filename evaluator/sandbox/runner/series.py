@@ -5,7 +5,7 @@ streams of its own, and is handed over only when the one before has ended: the c
 due. The worker is at the other end of the conversation, and believes nothing that it wouldn't believe of a program's
 output. Whatever takes long, fails or looks odd is repeated in a child of its own.
 
-    worker  length, input                        child  READY once, then per test: REPLY, output, value
+    worker  length, input         child  READY or, where it compiles, its status; then per test: REPLY, output, value
 """
 
 import builtins
@@ -24,38 +24,43 @@ from .wire import HARMLESS, LENGTH, NUMPY, READY, REPLY
 ODD = -1
 """The exit status of a test that changed something which outlasts it."""
 _clock = time.process_time_ns
-_read = os.read
+_read, _close, _exit = os.read, os.close, os._exit
+_read_all, _write_all, _compile_source = streams.read_all, streams.write_all, launch.compile_source
 _usage = resource.getrusage
+_builtins = vars(builtins)
 
 
 def serve(artifact: int, with_prelude: bool, path: str | None, conversation: int) -> NoReturn:
     """Body of the child of a program that was compiled before."""
-    code, source, *_ = marshal.loads(streams.read_all(artifact))
+    code, source, _, _, _, names = marshal.loads(_read_all(artifact))
     os.close(artifact)
-    go_on(code, source, with_prelude, path, conversation)
+    imported = harmless.find_imports(harmless.list_parts(code))
+    series = Series(launch.Compiled(code, 0, imported, names), source, with_prelude, path)
+    _write_all(conversation, READY)
+    go_on(series, conversation)
 
 
 def compile_and_serve(
     source: int, artifact: int, messages: int, with_prelude: bool, path: str | None, conversation: int
 ) -> NoReturn:
     """Compile, and go on where that is possible here; else end as the compiling child does."""
-    text = streams.read_all(source)
-    code, status = launch.compile_source(text, {}, artifact, messages)
+    text = _read_all(source)
+    compiled = _compile_source(text, {}, artifact, messages)
+    status = compiled.status
     if not status & HARMLESS or (status & NUMPY and "numpy" not in sys.modules):
-        launch._exit(status)
-    os.close(artifact)
-    os.close(messages)
-    streams.write_all(conversation, bytes([status]))
-    go_on(code, text, with_prelude, path, conversation)
+        _exit(status)
+    _close(artifact)
+    _close(messages)
+    series = Series(compiled, text, with_prelude, path)
+    _write_all(conversation, bytes((status,)))
+    go_on(series, conversation)
 
 
-def go_on(code: types.CodeType, source: bytes, with_prelude: bool, path: str | None, conversation: int) -> NoReturn:
+def go_on(series: "Series", conversation: int) -> NoReturn:
     """Run what comes, until the worker hangs up."""
-    series = Series(code, source, with_prelude, path)
-    streams.write_all(conversation, READY)
     while (data := receive(conversation)) is not None:
-        streams.write_all(conversation, series.run(data))
-    launch._exit(0)
+        _write_all(conversation, series.run(data))
+    _exit(0)
 
 
 def receive(conversation: int) -> bytes | None:
@@ -82,18 +87,18 @@ def peak() -> int:
 class Series:
     """One program, run again and again."""
 
-    def __init__(self, code: types.CodeType, source: bytes, with_prelude: bool, path: str | None) -> None:
-        self.code, self.source = code, source
+    def __init__(self, compiled: launch.Compiled, source: bytes, with_prelude: bool, path: str | None) -> None:
+        self.code, self.source = compiled.code, source
         self.name = "__main__" if path is None else "program"
         self.path = path
-        imported = harmless.imports_of(self.code)
         self.scope: dict[str, Any] = {"__file__": launch.PROGRAM, "__builtins__": builtins}
         if with_prelude:
-            prelude.bind(self.scope, prelude.find_names(code))
-        for name in imported:
+            prelude.bind(self.scope, compiled.names)
+        for name in compiled.imported:
             __import__(name)
-        self.known = [builtins, *(sys.modules[name] for name in imported if name != "sys")]
-        self.before = [vars(module).copy() for module in self.known]
+        # Their numbers of names: to look at the names themselves is to copy what they lie on (see `harmless.py`).
+        self.known = [_builtins, *[vars(sys.modules[name]) for name in compiled.imported if name != "sys"]]
+        self.before = [len(scope) for scope in self.known]
         self.recursion_limit: int | None = prelude.RECURSION_LIMIT if with_prelude else None
         self.digits = sys.get_int_max_str_digits()
         self.resident = peak()
@@ -125,7 +130,7 @@ class Series:
         except BaseException:  # told in full by the child that repeats it
             status, output = 1, b""
         spent = _clock() - begun
-        if [sys.stdin, sys.stdout, sys.stderr] != streams or [*map(vars, self.known)] != self.before:
+        if [sys.stdin, sys.stdout, sys.stderr] != streams or [*map(len, self.known)] != self.before:
             status = ODD
         return REPLY.pack(status, spent, peak() - self.resident, len(output), len(value)) + output + value
 

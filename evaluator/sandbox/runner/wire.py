@@ -13,7 +13,8 @@ FACTS = struct.Struct("<iddqBBBB")
 """Wait status, CPU and wall seconds, bytes of memory, index in LIMITS (0: none), cancelled, started, clean."""
 LIMITS = ("", "cpu", "wall", "memory", "output", "processes", "disk")
 
-# A series: the worker sends LENGTH and an input; the child READY once, then per test REPLY, output and value.
+# A series: the worker sends LENGTH and an input; the child READY once (or its status), then per test REPLY, output and
+# value.
 LENGTH = struct.Struct("<I")
 READY = b"R"
 REPLY = struct.Struct("<iQQII")
