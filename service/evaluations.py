@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from redis.retry import Retry
 from service.encoding import CANCELLED, dump_order, dump_submissions, load_order, show
 from service.intake import InlineSuite, Intake
 from service.living import COUNT_LIVING, LIVING
-from service.records import ACCEPT, CANCEL, TAKE, WATCH, Keys
+from service.records import ACCEPT, CANCEL, COLLECT, WATCH, Keys
 from service.settings import Settings
 from service.suite_store import SuiteStore, pack
 from service.turns import TurnQueue, new_turns
@@ -109,7 +109,7 @@ class Evaluations:
         self._turns = TurnQueue(self._blocking, settings.queue, settings.failure_ttl_seconds)
         self._accept = self._redis.register_script(ACCEPT)
         self._cancel = self._redis.register_script(CANCEL)
-        self._take = self._redis.register_script(TAKE)
+        self._collect = self._redis.register_script(COLLECT)
         self._watch = self._redis.register_script(WATCH)
         self._living = self._redis.register_script(LIVING)
         self._count_living = self._redis.register_script(COUNT_LIVING)
@@ -207,21 +207,25 @@ class Evaluations:
                     await asyncio.wait_for(bell.wait(), left)
                 bell.clear()
 
-    async def perform(self, id: str, intake: Intake, seconds: float) -> tuple[bytes, bytes] | None:
-        """Accept an evaluation of one submission, wait for its judgement and its tests, and forget it.
+    async def perform(self, id: str, intake: Intake) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
+        """Accept an evaluation, hand out index, judgement and tests of each submission as it is judged, and forget it.
 
-        None: it isn't done after so many seconds, and goes on. Raises what `accept` raises.
+        Raises what `accept` raises.
         """
-        deadline = time.monotonic() + seconds
+        read, knows_of_nothing = 0, len(intake.order) == 1  # the end rings by itself, other judgements when asked to
         with self._bell(id) as bell:  # before it is accepted, so that its end rings
             await self.accept(id, intake)
-            while (left := deadline - time.monotonic()) > 0:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(bell.wait(), min(left, LOOK_AGAIN))
-                bell.clear()
-                if found := await self._take(args=[self._keys.prefix, id]):
-                    return found[0], found[1]
-        return None
+            while True:
+                if knows_of_nothing:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(bell.wait(), LOOK_AGAIN)
+                    bell.clear()
+                state, *found = await self._collect(args=[self._keys.prefix, id, read, WATCH_SECONDS])
+                for index, short, tests in zip(found[::3], found[1::3], found[2::3], strict=True):
+                    yield int(index), short, tests
+                if state in (b"done", b"gone"):
+                    return
+                read, knows_of_nothing = read + len(found) // 3, True
 
     async def watch(self, id: str) -> bool:
         """Let each judgement be told of for a while. False: there is no such evaluation."""

@@ -239,18 +239,31 @@ the place (or nothing: no cache is looked into), seconds to keep results and cac
 number of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed.
 What was tried before is claimed alone: if it is what kills workers, it takes no other along."""
 
-TAKE = (
+COLLECT = (
     HELPERS
     + """
-local e = key('e:' .. ARGV[2])
-if redis.call('HGET', e, 'state') ~= 'done' then return {} end
-local found = {redis.call('HGET', part(ARGV[2], 'r'), 0), redis.call('HGET', part(ARGV[2], 'f'), 0) or ''}
-redis.call('UNLINK', e, part(ARGV[2], 'r'), part(ARGV[2], 'f'), part(ARGV[2], 'o'))
+local _, id, read, seconds = unpack(ARGV)
+local e = key('e:' .. id)
+local state = redis.call('HGET', e, 'state')
+if not state then return {'gone'} end
+local found = {state}
+for _, index in ipairs(redis.call('LRANGE', part(id, 'o'), read, -1)) do
+  found[#found + 1] = index
+  found[#found + 1] = redis.call('HGET', part(id, 'r'), index)
+  found[#found + 1] = redis.call('HGET', part(id, 'f'), index) or ''
+  redis.call('HDEL', part(id, 'f'), index)
+end
+if state == 'done' then
+  redis.call('UNLINK', e, part(id, 'r'), part(id, 'f'), part(id, 'o'))
+else
+  redis.call('HSET', e, 'watched', clock() + seconds)
+end
 return found
 """
 )
-"""prefix, id of an evaluation of one submission. Returns its judgement and tests, and forgets it; nothing where it
-isn't done."""
+"""prefix, id, judgements already read, seconds for which each further one is to be told of. Returns the state (`gone`:
+there is no such evaluation), then index, judgement and tests of each that is new; forgets these tests, and in the end
+everything."""
 
 WATCH = (
     HELPERS

@@ -238,6 +238,7 @@ async def test_the_evaluators_own_failure_is_never_the_programs(client: httpx.As
             await asyncio.sleep(0.05)
         record = found[0].decode().removesuffix(":s")
         store.hset(f"{record}:r", "0", json.dumps(short))
+        store.rpush(f"{record}:o", "0")
         store.hset(record, "state", "done")
         store.xadd("microcoder:events", {"id": record.rpartition(":")[2]})
 

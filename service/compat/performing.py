@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import uuid
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from evaluator.executions import Execution, Outputs
 from evaluator.model import MEBIBYTE, Limits, Program, Submission, Verdict
+from service.compat.gathering import Found, Gathering
 from service.encoding import load_outputs, show
 from service.evaluations import Evaluations, QueueFull
 from service.intake import InlineSuite, Intake
@@ -56,6 +58,7 @@ class Performer:
         """Use the same queue as `/v1`."""
         self._settings = settings
         self._evaluations = evaluations
+        self._gathering = Gathering(evaluations)
 
     def limits(self, seconds: float, memory_bytes: int | None, *, cpu_seconds: float | None = None) -> Limits:
         """Limits of one run: `seconds` on the wall (time spent waiting for a processor isn't counted).
@@ -76,7 +79,7 @@ class Performer:
             ClientDisconnect: nobody waits any more.
         """
         submission = Submission(Program(source), "", limits, execution=execution)
-        short, outputs = await self._perform(request, Intake.of([submission], {}), patience)
+        short, outputs = await self._wait(request, self._gathering.perform(submission), patience)
         return _ran(json.loads(short), load_outputs(outputs))
 
     async def judge(
@@ -90,19 +93,34 @@ class Performer:
             ClientDisconnect: nobody waits any more.
         """
         suites = {} if suite is None else {suite.id: suite}
-        short, tests = await self._perform(request, Intake.of([submission], suites), patience)
+        short, tests = await self._wait(request, self._perform(Intake.of([submission], suites)), patience)
         judgement: dict[str, Any] = json.loads(show(short, tests, "full"))
         return judgement
 
-    async def _perform(self, request: Request, intake: Intake, patience: float) -> tuple[bytes, bytes]:
+    async def _perform(self, intake: Intake) -> Found | None:
+        """Judge one submission as an evaluation of its own, which goes when nobody waits for it."""
         id = uuid.uuid4().hex
-        work = asyncio.create_task(self._evaluations.perform(id, intake, patience))
+        try:
+            async with contextlib.aclosing(self._evaluations.perform(id, intake)) as judged:
+                async for _, short, tests in judged:
+                    return short, tests
+        except asyncio.CancelledError:
+            with contextlib.suppress(redis.RedisError):
+                await self._evaluations.cancel(id)
+            raise
+        return None
+
+    async def _wait(self, request: Request, perform: Coroutine[Any, Any, Found | None], patience: float) -> Found:
+        work = asyncio.create_task(perform)
         departure = asyncio.create_task(_hang_up(request))
         try:
-            await asyncio.wait({work, departure}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                await self._cancel(id)
+            await asyncio.wait({work, departure}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if departure.done() and not work.done():
                 raise ClientDisconnect
+            if not work.done():
+                raise NotNow(
+                    f"No worker had time for this within {patience:g} s. Send it again, or start more workers."
+                )
             found = work.result()
         except QueueFull as error:
             raise NotNow(f"{error.unfinished} submissions wait already. Send this again later.") from None
@@ -111,19 +129,13 @@ class Performer:
         except redis.RedisError:
             raise NotNow("Redis doesn't answer. Send this again.") from None
         finally:
-            work.cancel()
             departure.cancel()
-        if found is None:
-            await self._cancel(id)
-            raise NotNow(f"No worker had time for this within {patience:g} s. Send this again, or start more workers.")
-        verdict = json.loads(found[0])["verdict"]
-        if verdict in (Verdict.INTERNAL_ERROR, Verdict.CANCELLED):
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})  # it takes back what waits
+        if found is None or json.loads(found[0])["verdict"] in (Verdict.INTERNAL_ERROR, Verdict.CANCELLED):
             raise NotNow("The evaluator failed, and learnt nothing about this program. Send this again.")
         return found
-
-    async def _cancel(self, id: str) -> None:
-        with contextlib.suppress(redis.RedisError):
-            await self._evaluations.cancel(id)
 
 
 async def _hang_up(request: Request) -> None:
