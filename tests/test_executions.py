@@ -19,12 +19,14 @@ from service.encoding import dump_judgement, dump_outputs, dump_submission, load
 from tests.boxes_helper import Room
 from tests.requirements_helper import require
 
+PLAIN = Execution()
+
 
 def encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def execute(room: Room, source: str, execution: Execution = Execution(), **limits) -> Run:
+def execute(room: Room, source: str, execution: Execution = PLAIN, **limits) -> Run:
     """One run from source in a box."""
     artifact = room.box.load(Program(source), Limits(), Launcher.COMMAND)
     call = Call(execution.input.encode(), files=(spell_execution(execution),), is_execution=True)
@@ -124,7 +126,7 @@ def pool() -> Iterator[Pool]:
     pool.close()
 
 
-def judge(pool: Pool, source: str, execution: Execution = Execution(), **limits) -> tuple[Judgement, Outputs | None]:
+def judge(pool: Pool, source: str, execution: Execution = PLAIN, **limits) -> tuple[Judgement, Outputs | None]:
     return Judge(pool).execute(Submission(Program(source), "", Limits(**limits), execution=execution))
 
 
