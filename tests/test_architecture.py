@@ -145,6 +145,16 @@ def test_the_client_imports_httpx_and_nothing_of_ours():
             assert tops <= {"httpx", "microcoder_client"}, f"{name} imports {tops}"
 
 
+def test_the_trainers_algorithm_knows_no_framework():
+    names = [name for name in find_modules() if name.startswith("trainer.algorithm.")]
+    assert names
+    for name in names:
+        tops = {found.partition(".")[0] for found in find_imports(name)} - set(sys.stdlib_module_names)
+        allowed = {"numpy", "torch"} if name.rpartition(".")[2] in ("losses", "log_probabilities") else {"numpy"}
+        assert tops - {"trainer"} <= allowed, f"{name} imports {tops}"
+        assert all(found.startswith("trainer.algorithm") for found in ours(find_imports(name))), name
+
+
 def test_no_imports_go_round_in_circles():
     graph = {name: ours(find_imports(name, delayed=False)) & find_modules().keys() - {name} for name in find_modules()}
     done: set[str] = set()

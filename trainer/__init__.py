@@ -1,0 +1,1 @@
+"""MicroCoder-GRPO: the trainer that takes its rewards from the service."""
