@@ -163,7 +163,7 @@ class Session:
     def _drop(self) -> None:
         box, self._box = self._box, None
         if box is not None:
-            box.close()
+            self._pool.drop(box)
 
     def close(self) -> None:
         """Free the program and give the box back."""

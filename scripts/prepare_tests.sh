@@ -11,7 +11,7 @@ if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
 fi
 missing=()
 for pair in dockerd:docker.io iptables:iptables debootstrap:debootstrap redis-server:redis-server setpriv:util-linux \
-    sudo:sudo git:git g++:g++; do
+    sudo:sudo git:git g++:g++ chromium:chromium prometheus:prometheus; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
 done
 # The tests that play an ordinary user need an interpreter that such a user can read.

@@ -89,9 +89,9 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         The same `id` with the same body is the same evaluation, however often it is posted.
         """
         body = await read_json(request)
-        asked, intake = await beside(len(body) > SMALL_BODY, _parse, body, settings)
+        asked, intake = await beside(len(body) > SMALL_BODY, parse, body, settings)
         id = asked.id or uuid.uuid4().hex
-        await _accept(evaluations, settings, id, intake)
+        await accept(evaluations, settings, id, intake)
         return await _answer(evaluations, settings, id, wait, detail, 202)
 
     @router.get(
@@ -113,7 +113,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
     async def delete_evaluation(id: str, detail: Listed = "failures") -> Response:
         """Drop what waits (its verdict is `cancelled`, its reward null) and stop what runs. What is judged stays."""
         if not await evaluations.cancel(id):
-            raise _unknown_evaluation(settings)
+            raise unknown_evaluation(settings)
         return await _answer(evaluations, settings, id, 0, detail, 200)
 
 
@@ -134,7 +134,7 @@ def _add_events(router: APIRouter, settings: Settings, evaluations: Evaluations)
         there, at any process of the service. While nothing happens, a comment comes every ten seconds.
         """
         if not await evaluations.watch(id):
-            raise _unknown_evaluation(settings)
+            raise unknown_evaluation(settings)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(_tell(evaluations, id, last, detail), 200, headers, "text/event-stream")
 
@@ -279,7 +279,8 @@ def _refuse_encoding(request: Request) -> None:
         raise Problem(415, "encoded", f"The body is encoded ({encoding}): send it as it is.")
 
 
-async def _accept(evaluations: Evaluations, settings: Settings, id: str, intake: Intake) -> None:
+async def accept(evaluations: Evaluations, settings: Settings, id: str, intake: Intake) -> None:
+    """Take an evaluation, or refuse it with a `Problem`."""
     try:
         await evaluations.accept(id, intake)
     except Conflict:
@@ -300,13 +301,14 @@ async def _answer(
         await evaluations.wait(id, min(wait, settings.wait_maximum))
     found = await evaluations.fetch(id, detail)
     if found is None:
-        raise _unknown_evaluation(settings)
+        raise unknown_evaluation(settings)
     text, final = found
     headers = {"Location": f"/v1/evaluations/{id}"}
     return Response(text, 200 if final else pending_status, headers, "application/json")
 
 
-def _parse(body: bytes, settings: Settings) -> tuple[EvaluationIn, Intake]:
+def parse(body: bytes, settings: Settings) -> tuple[EvaluationIn, Intake]:
+    """What a body asks for, or a `Problem`."""
     try:
         asked = EvaluationIn.model_validate_json(body)
         return asked, prepare(asked, settings)
@@ -341,7 +343,8 @@ def _suite(id: str, tests: int, size: int, status: int) -> Response:
     return JSONResponse({"id": id, "tests": tests, "bytes": size}, status)
 
 
-def _unknown_evaluation(settings: Settings) -> Problem:
+def unknown_evaluation(settings: Settings) -> Problem:
+    """404."""
     kept = f"finished ones are kept for {settings.result_ttl_seconds} seconds"
     return Problem(404, "unknown-evaluation", f"There is no such evaluation ({kept}): post it again.")
 

@@ -22,6 +22,7 @@ from service.api import make_router
 from service.compat.routes import make_compat_router
 from service.evaluations import Evaluations
 from service.gate import LimitBody, RequireKey
+from service.page_routes import OPEN_PATHS, make_page_router
 from service.problems import Problem, invalid, plain, sentence, unavailable
 from service.schemas import EvaluationIn, ProblemOut, field_name
 from service.settings import Settings, load_settings
@@ -53,8 +54,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.include_router(make_router(settings, evaluations))
     app.include_router(make_compat_router(settings, evaluations))
+    app.include_router(make_page_router(settings, evaluations))
     app.add_middleware(LimitBody, settings=settings)
-    app.add_middleware(RequireKey, keys=settings.api_keys)
+    app.add_middleware(RequireKey, keys=settings.api_keys, also_open=OPEN_PATHS)
     app.add_exception_handler(Problem, _say_problem)
     app.add_exception_handler(HTTPException, _say_refusal)
     app.add_exception_handler(RequestValidationError, _say_invalid)

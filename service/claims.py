@@ -6,7 +6,7 @@ the front of their evaluation. Turns that got lost (their worker died with them 
 them) are noticed in the same way and replaced. Nothing here depends on RQ's own records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -164,6 +164,13 @@ class Claims:
     def heartbeat(self, worker: str, told: str, evaluation: str, turn: str) -> None:
         """Say that this worker lives, and what it has in hand (or nothing)."""
         self._run(self._heartbeat, worker, told, self._settings.lease_seconds, evaluation, turn)
+
+    def count(self, counted: Mapping[str, float]) -> None:
+        """Add to what the service has counted."""
+        with self._redis.pipeline(transaction=True) as pipeline:
+            for name, count in counted.items():
+                pipeline.hincrbyfloat(self._keys.of("stats"), name, count)
+            pipeline.execute()
 
     def retire(self, worker: str) -> None:
         """Say that this worker is gone."""

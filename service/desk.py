@@ -15,6 +15,7 @@ from service.claims import Claim, Hold, Judged
 from service.encoding import dump_judgement, dump_outputs, first_rung
 from service.hand import Hand
 from service.settings import Settings
+from service.statistics import Counts
 from service.suite_store import SuiteCache, SuiteLost
 
 REDIS_PATIENCE = 60.0
@@ -86,9 +87,17 @@ class Desk:
     """Works off what one hand holds, with one judge. A worker has two: see `overtaker.py`."""
 
     def __init__(
-        self, hand: Hand, judge: Judging, pool: Boxes, suites: SuiteCache, settings: Settings, stop: Stop
+        self,
+        hand: Hand,
+        judge: Judging,
+        pool: Boxes,
+        suites: SuiteCache,
+        settings: Settings,
+        stop: Stop,
+        counts: Counts,
     ) -> None:
         """Judge with `judge` in boxes of `pool`."""
+        self._counts = counts
         self._hand = hand
         self._judge = judge
         self._pool = pool
@@ -104,6 +113,7 @@ class Desk:
             judgement, outputs = self._judgement(claim)
             if not self._is_left_to_others(claim, judgement):
                 self._hand.finish(_judged(claim, judgement, outputs, time.monotonic() - began))
+                self._count(judgement)
             if self._stop.requested:
                 patiently(self._hand.give_back_waiting)
         patiently(self._hand.store)
@@ -156,6 +166,12 @@ class Desk:
             logger.exception("event=judge_failed evaluation=%s index=%d", claim.evaluation, claim.index)
             detail = f"The evaluator failed ({type(error).__name__}); the worker's log says more. Send it again."
         return Judgement(Verdict.INTERNAL_ERROR, None, detail=detail, reason=Reason.WORKER_LOST), None
+
+    def _count(self, judgement: Judgement) -> None:
+        for test in judgement.tests:
+            if test.verdict is not Verdict.SKIPPED:
+                self._counts.add(f"tests:{test.verdict}")
+                self._counts.observe("test_seconds", test.wall_seconds)
 
     def _is_unwanted(self) -> bool:
         return self._stop.overdue or self._hand.look() is not Hold.KEPT

@@ -178,6 +178,19 @@ def load_order(data: bytes, total: int) -> list[bytes]:
     return data.split() if data else [b"%d" % index for index in range(total)]
 
 
+def dump_suites(ids: list[str]) -> str:
+    """For each submission, which suite it is judged against: every suite once, then the places of each."""
+    unique = list(dict.fromkeys(ids))
+    places = {id: str(place) for place, id in enumerate(unique)}
+    return " ".join(unique) + ("|" + " ".join(places[id] for id in ids) if len(unique) > 1 else "")
+
+
+def load_suite(text: str, index: int) -> str:
+    """The suite of the submission `index`, out of what `dump_suites` made."""
+    names, _, places = text.partition("|")
+    return names.split(" ")[int(places.split(" ")[index]) if places else 0]
+
+
 def unjudged(verdict: Verdict, detail: str, reason: Reason | None = None) -> str:
     """The short piece of a submission that never got to its end. Its reward is null."""
     return dump_judgement(Judgement(verdict, None, detail=detail, reason=reason))[0]

@@ -19,11 +19,14 @@ import redis.asyncio.retry
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from service.encoding import CANCELLED, dump_order, dump_submissions, load_order, show
+from service.encoding import CANCELLED, dump_order, dump_submissions, dump_suites, load_order, show
+from service.exhibits import Exhibits
 from service.intake import InlineSuite, Intake
+from service.listening import COLLECT, WATCH
 from service.living import COUNT_LIVING, LIVING
-from service.records import ACCEPT, CANCEL, COLLECT, WATCH, Keys
+from service.records import ACCEPT, CANCEL, Keys
 from service.settings import Settings
+from service.statistics import Statistics
 from service.suite_store import SuiteStore, pack
 from service.turns import TurnQueue, new_turns
 
@@ -114,6 +117,8 @@ class Evaluations:
         self._living = self._redis.register_script(LIVING)
         self._count_living = self._redis.register_script(COUNT_LIVING)
         self.suites = SuiteStore(self._redis, self._keys, settings.suite_budget_bytes)
+        self.statistics = Statistics(self._redis, self._keys)
+        self.exhibits = Exhibits(self._redis, self._keys, self.suites)
         self._workers, self._count_again = 0, 0.0
         self._bells: dict[str, set[asyncio.Event]] = {}
         self._closing = False
@@ -133,8 +138,10 @@ class Evaluations:
             await self._reader.aclose()
             self._blocking.close()
 
-    async def accept(self, id: str, intake: Intake) -> None:
+    async def accept(self, id: str, intake: Intake, *, listed: bool = True) -> None:
         """Take an evaluation, whole or not at all. The same id with the same body again changes nothing.
+
+        `listed`: people shall see it among the latest.
 
         Raises:
             Conflict: the id has another body.
@@ -149,7 +156,8 @@ class Evaluations:
         blobs = await beside(len(intake.submissions) > FEW, dump_submissions, intake.submissions)
         counts = [self._settings.queue_bound, len(turns), len(suites)]
         order = dump_order(intake.order)
-        arguments = [self._keys.prefix, id, intake.digest, order, *counts, *turns, *suites, *blobs]
+        told = dump_suites([item.suite_id for item in intake.submissions.values()]) if listed else ""
+        arguments = [self._keys.prefix, id, intake.digest, order, *counts, told, *turns, *suites, *blobs]
         for _ in range(3):
             outcome, *rest = await self._accept(args=arguments)
             if outcome != b"missing":
@@ -214,7 +222,7 @@ class Evaluations:
         """
         read, knows_of_nothing = 0, len(intake.order) == 1  # the end rings by itself, other judgements when asked to
         with self._bell(id) as bell:  # before it is accepted, so that its end rings
-            await self.accept(id, intake)
+            await self.accept(id, intake, listed=False)
             while True:
                 if knows_of_nothing:
                     with contextlib.suppress(TimeoutError):

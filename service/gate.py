@@ -2,7 +2,7 @@
 
 import base64
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,14 +21,15 @@ class RequireKey:
     key.
     """
 
-    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
-        """Let those in who have one of `keys`."""
+    def __init__(self, app: ASGIApp, keys: Sequence[str], also_open: Collection[str] = ()) -> None:
+        """Let those in who have one of `keys`, or ask for one of the paths `OPEN` and `also_open`."""
+        self._open = OPEN.union(also_open)
         self._app = app
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
-        if scope["type"] == "http" and self._keys and scope["path"] not in OPEN:
+        if scope["type"] == "http" and self._keys and scope["path"] not in self._open:
             headers = Headers(scope=scope)
             given = _read_key(headers)
             if not self._is_known(given.encode()):

@@ -21,6 +21,7 @@ from service.claims import Claims
 from service.encoding import plain
 from service.hand import Hand
 from service.settings import Settings
+from service.statistics import Counts
 
 HUNG = 70
 """Exit status of a worker that ended itself because the judge hung."""
@@ -48,6 +49,7 @@ class Heart(threading.Thread):
         )
         self._turn = ("", "")
         self._stopped = threading.Event()
+        self.counts = Counts()
         self.hand = Hand(claims)
         self._hands = [self.hand]
 
@@ -77,6 +79,7 @@ class Heart(threading.Thread):
         self._claims.heartbeat(self.worker, self._told, *self._turn)
         for hand in self._hands:
             hand.renew()
+        self._tell_counts()
         if (beat := self.beat_for_rq) is not None:
             beat()
 
@@ -85,9 +88,18 @@ class Heart(threading.Thread):
         self._stopped.set()
         self.join(5)
         try:
+            self._tell_counts()
             self._claims.retire(self.worker)
         except redis.RedisError as error:
             logger.warning("event=retire_failed worker=%s error=%s", self.worker, type(error).__name__)
+
+    def _tell_counts(self) -> None:
+        if counted := self.counts.take():
+            try:
+                self._claims.count(counted)
+            except redis.RedisError:
+                self.counts.put_back(counted)
+                raise
 
     def take_turn(self, evaluation: str, turn: str) -> None:
         """This turn is in hand from now on; empty strings for none."""

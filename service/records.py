@@ -12,7 +12,8 @@ What is claimed while the cache of results knows it goes to judged at once, and 
 
 Keys, all under the queue's name:
 
-    e:<id>     hash    body, order, total, done, state, cancelled, watched (until when somebody listens to each event)
+    e:<id>     hash    body, order, total, done, state, cancelled, watched (until when somebody listens to each event),
+                       arrived, suites (nothing, where it isn't listed for people), verdict:<verdict>: how many
     e:<id>:p   list    indexes that wait                     e:<id>:s   hash    index → submission, until it's judged
     e:<id>:c   hash    index → who claimed it                e:<id>:a   hash    index → attempts
     e:<id>:r   hash    index → judgement                     e:<id>:f   hash    index → all its tests
@@ -24,14 +25,18 @@ Keys, all under the queue's name:
     suites     zset    suite → last use                      suite:<id>[:…]     see `suite_store.py`
     kept       zset    cached result → last use              k:<name>   hash    its judgement (s) and tests (t)
     kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int
+    stats      hash    what was counted, see `statistics.py` pace:<n>   int     judgements in the n-th ten seconds
+    latest     list    ids of evaluations, the newest first
 """
 
 from dataclasses import dataclass
 
 EVENTS_KEPT = 10_000
 """A waiter looks at the record before and after it waits, so a trimmed event costs nothing but a little time."""
-
-
+PACE_SECONDS, PACE_SPANS, PACE_TTL = 10, 90, 920
+"""Judgements are counted in spans of so many seconds, and so many of these are told, and kept a little longer."""
+LATEST = 100
+"""Evaluations that are listed for people."""
 FRESH = 8
 """An evaluation counts as hardly begun until so many of its submissions were claimed."""
 RECENT_SECONDS = 1
@@ -62,7 +67,8 @@ class Keys:
         return f"{self.prefix}e:{id}:{part}" if part else f"{self.prefix}e:{id}"
 
 
-HELPERS = """
+HELPERS = (
+    """
 local prefix = ARGV[1]
 local function key(name) return prefix .. name end
 local function part(id, name) return prefix .. 'e:' .. id .. ':' .. name end
@@ -87,6 +93,9 @@ local function store(id, index, judgement, tests)
   if redis.call('HSETNX', part(id, 'r'), index, judgement) == 0 then return 0 end
   if tests ~= '' then redis.call('HSET', part(id, 'f'), index, tests) end
   redis.call('RPUSH', part(id, 'o'), index)
+  local verdict = string.match(judgement, '^{"verdict": "([a-z_]+)"') or 'unknown'
+  redis.call('HINCRBY', key('e:' .. id), 'verdict:' .. verdict, 1)
+  redis.call('HINCRBY', key('stats'), 'judgements:' .. verdict, 1)
   redis.call('HDEL', part(id, 's'), index)
   if redis.call('HDEL', part(id, 'c'), index) == 1 then redis.call('ZREM', key('claims'), id .. ' ' .. index) end
   return 1
@@ -95,6 +104,9 @@ local function count(id, stored, ttl)
   if stored == 0 then return end
   local e = key('e:' .. id)
   redis.call('DECRBY', key('unfinished'), stored)
+  local span = key('pace:' .. math.floor(clock() / SPAN))
+  redis.call('INCRBY', span, stored)
+  redis.call('EXPIRE', span, PACE_TTL)
   local done = redis.call('HINCRBY', e, 'done', stored)
   local total, watched = unpack(redis.call('HMGET', e, 'total', 'watched'))
   if done >= tonumber(total) then
@@ -105,15 +117,18 @@ local function count(id, stored, ttl)
   end
 end
 """.replace("EVENTS_KEPT", str(EVENTS_KEPT))
+    .replace("SPAN", str(PACE_SECONDS))
+    .replace("PACE_TTL", str(PACE_TTL))
+)
 
 ACCEPT = (
     HELPERS
     + """
-local _, id, body, order, bound, turn_count, suite_count = unpack(ARGV, 1, 7)
+local _, id, body, order, bound, turn_count, suite_count, listed = unpack(ARGV, 1, 8)
 local e = key('e:' .. id)
 local known = redis.call('HGET', e, 'body')
 if known then return {known == body and 'known' or 'conflict'} end
-local at = 8
+local at = 9
 local turns, suites, missing = {}, {}, {}
 for _ = 1, turn_count do turns[#turns + 1] = ARGV[at]; at = at + 1 end
 for _ = 1, suite_count do
@@ -142,14 +157,20 @@ for _, suite in ipairs(suites) do
   redis.call('SADD', key('suite:' .. suite .. ':refs'), id)
   redis.call('ZADD', key('suites'), now, suite)
 end
-redis.call('HSET', e, 'body', body, 'order', order, 'total', total, 'done', 0, 'state', 'queued')
+redis.call('HSET', e, 'body', body, 'order', order, 'total', total, 'done', 0, 'state', 'queued', 'arrived', now)
+if listed ~= '' then
+  redis.call('HSET', e, 'suites', listed)
+  redis.call('LPUSH', key('latest'), id)
+  redis.call('LTRIM', key('latest'), 0, LATEST - 1)
+end
 redis.call('SADD', key('live'), id)
 redis.call('ZADD', key('fresh'), now, id)
 redis.call('INCRBY', key('unfinished'), total)
 return {'accepted'}
-"""
+""".replace("LATEST", str(LATEST))
 )
-"""prefix, id, hash of the body, order, queue bound, number of turns and of suites, turns…, suites…, submissions…"""
+"""prefix, id, hash of the body, order, queue bound, number of turns and of suites, which suites (nothing: it isn't
+listed for people), turns…, suites…, submissions…"""
 
 CANCEL = (
     HELPERS
@@ -238,43 +259,6 @@ return {id, hits, redis.call('LLEN', part(id, 'p')), unpack(found)}
 the place (or nothing: no cache is looked into), seconds to keep results and cached ones. Returns the evaluation, the
 number of cached results, how many still wait, and index, submission, number of this attempt for each that is claimed.
 What was tried before is claimed alone: if it is what kills workers, it takes no other along."""
-
-COLLECT = (
-    HELPERS
-    + """
-local _, id, read, seconds = unpack(ARGV)
-local e = key('e:' .. id)
-local state = redis.call('HGET', e, 'state')
-if not state then return {'gone'} end
-local found = {state}
-for _, index in ipairs(redis.call('LRANGE', part(id, 'o'), read, -1)) do
-  found[#found + 1] = index
-  found[#found + 1] = redis.call('HGET', part(id, 'r'), index)
-  found[#found + 1] = redis.call('HGET', part(id, 'f'), index) or ''
-  redis.call('HDEL', part(id, 'f'), index)
-end
-if state == 'done' then
-  redis.call('UNLINK', e, part(id, 'r'), part(id, 'f'), part(id, 'o'))
-else
-  redis.call('HSET', e, 'watched', clock() + seconds)
-end
-return found
-"""
-)
-"""prefix, id, judgements already read, seconds for which each further one is to be told of. Returns the state (`gone`:
-there is no such evaluation), then index, judgement and tests of each that is new; forgets these tests, and in the end
-everything."""
-
-WATCH = (
-    HELPERS
-    + """
-local e = key('e:' .. ARGV[2])
-if redis.call('EXISTS', e) == 0 then return 0 end
-redis.call('HSET', e, 'watched', clock() + ARGV[3])
-return 1
-"""
-)
-"""prefix, id, seconds for which each judgement is to be told of. Returns 0 where there is no such evaluation."""
 
 RENEW = (
     HELPERS

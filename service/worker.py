@@ -63,6 +63,8 @@ def run_worker(settings: Settings) -> int:
         with client:
             claims = Claims(client, settings, fingerprint_of_place(pool.runtime))
             heart = Heart(uuid.uuid4().hex, claims, settings, pool.runtime)
+            heart.counts.follow("box_starts", lambda: pool.started)
+            heart.counts.follow("box_recycles", lambda: pool.ended)
             turns = TurnTaker(claims, heart, Judge(pool, series=settings.series), pool, settings)
             overtakers: list[Overtaker] = []
             watched = heart.hand
@@ -122,7 +124,7 @@ class TurnTaker:
 
     def desk(self, hand: Hand, judge: Judging, pool: Boxes) -> Desk:
         """A desk of this worker: it shares the suites, and the end."""
-        return Desk(hand, judge, pool, self._suites, self._settings, self._stop)
+        return Desk(hand, judge, pool, self._suites, self._settings, self._stop, self._heart.counts)
 
     @property
     def failed(self) -> bool:
@@ -141,10 +143,12 @@ class TurnTaker:
     def take(self, evaluation: str, turn: str) -> None:
         """Judge for about `turn_seconds`, then queue again for the rest."""
         self._heart.take_turn(evaluation, turn)
+        began = time.monotonic()
         try:
             self._judge_for_a_while(evaluation, turn)
         finally:
             self._heart.take_turn("", "")
+            self._heart.counts.observe("turn_seconds", time.monotonic() - began)
         self._claims.end_turn(evaluation, turn)
 
     def _judge_for_a_while(self, evaluation: str, turn: str) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import logging
 import threading
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from evaluator.errors import BoxLost, SandboxUnavailable
@@ -19,6 +20,8 @@ BACKENDS = {
     "docker": "evaluator.sandbox.docker:DockerBackend",
     "bubblewrap": "evaluator.sandbox.bubblewrap:BubblewrapBackend",
 }
+COUNTING = threading.Lock()
+"""Held while boxes are counted: a pool and its branches, and the thread that makes a spare, count in one place."""
 
 
 def load_backend(name: str) -> Backend:
@@ -46,6 +49,8 @@ class Pool:
         self._warm: Pool | None = None
         self._idle: list[Box] = [] if isinstance(first, Runtime) else [first]
         self._branches: list[Pool] = []
+        self._wear = Counter(started=len(self._idle), ended=0)
+        """Boxes of this pool and its branches, so far."""
         self.runtime = first if isinstance(first, Runtime) else first.runtime
         self._maker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spare") if spare else None
         self._spare: Future[Box] | None = None
@@ -63,18 +68,19 @@ class Pool:
             if waiting.reset():
                 self._order_spare()
                 return waiting
-            waiting.close()  # it died while nobody used it: that is no program's doing
+            self.drop(waiting)  # it died while nobody used it: that is no program's doing
         box = self._start()
         self._order_spare()
         return box
 
     def _start(self) -> Box:
         box = self._backend.start()
+        self._note("started")
         if self._preloads:
             try:
                 box.preload(self._preloads)
             except BoxLost as error:
-                box.close()
+                self.drop(box)
                 raise SandboxUnavailable(f"A box ended while it imported {', '.join(self._preloads)}.") from error
         return box
 
@@ -95,11 +101,31 @@ class Pool:
             with self._lock:
                 self._idle.append(box)
         else:
-            box.close()
+            self.drop(box)
+
+    def drop(self, box: Box) -> None:
+        """Destroy a box that was taken."""
+        self._note("ended")
+        box.close()
+
+    @property
+    def started(self) -> int:
+        """Boxes that were made so far, those of branches included."""
+        return self._wear["started"]
+
+    @property
+    def ended(self) -> int:
+        """Boxes that were destroyed since they were no longer as new, those of branches included."""
+        return self._wear["ended"]
+
+    def _note(self, name: str) -> None:
+        with COUNTING:
+            self._wear[name] += 1
 
     def branch(self, preloads: tuple[str, ...] = ()) -> "Pool":
         """A pool of the same kind for other purposes, empty until a box is taken. It is closed with this one."""
         branch = Pool(self._backend, self.runtime, spare=False, preloads=preloads)
+        branch._wear = self._wear
         self._branches.append(branch)
         return branch
 
