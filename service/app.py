@@ -22,6 +22,9 @@ from service.api import make_router
 from service.compat.routes import make_compat_router
 from service.evaluations import Evaluations
 from service.gate import LimitBody, RequireKey
+from service.metrics import RequestMetrics
+from service.metrics_route import make_metrics_router
+from service.observing import Observe
 from service.page_routes import OPEN_PATHS, make_page_router
 from service.problems import Problem, invalid, plain, sentence, unavailable
 from service.schemas import EvaluationIn, ProblemOut, field_name
@@ -38,6 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """
     settings = settings or load_settings()
     evaluations = Evaluations(settings)
+    requests = RequestMetrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -55,8 +59,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(make_router(settings, evaluations))
     app.include_router(make_compat_router(settings, evaluations))
     app.include_router(make_page_router(settings, evaluations))
+    app.include_router(make_metrics_router(evaluations, requests))
     app.add_middleware(LimitBody, settings=settings)
     app.add_middleware(RequireKey, keys=settings.api_keys, also_open=OPEN_PATHS)
+    app.add_middleware(Observe, metrics=requests)
     app.add_exception_handler(Problem, _say_problem)
     app.add_exception_handler(HTTPException, _say_refusal)
     app.add_exception_handler(RequestValidationError, _say_invalid)

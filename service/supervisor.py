@@ -230,7 +230,12 @@ class _Api(threading.Thread):
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         super().__init__(name="api", daemon=True)
         config = uvicorn.Config(
-            create_app(settings), log_config=None, lifespan="on", timeout_graceful_shutdown=5, server_header=False
+            create_app(settings),
+            log_config=None,
+            access_log=False,  # `observing.py` writes one
+            lifespan="on",
+            timeout_graceful_shutdown=5,
+            server_header=False,
         )
         self._server = uvicorn.Server(config)
         self._listener = listener

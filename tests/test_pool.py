@@ -134,6 +134,20 @@ def test_a_box_of_age_is_replaced(pool: Pool, monkeypatch: pytest.MonkeyPatch):
     pool.give(other)
 
 
+def test_boxes_are_counted_those_of_branches_too(backend: CountingBackend, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("evaluator.sandbox.channel.MAX_AGE", 4)
+    pool = Pool(backend, backend.start(), spare=False)
+    branch = pool.branch()
+    box = branch.take()
+    assert (pool.started, pool.ended) == (2, 0)
+    for _ in range(3):
+        run_in(box)
+    branch.give(box)
+    assert (pool.started, pool.ended) == (2, 1)
+    pool.close()
+    assert (pool.started, pool.ended) == (2, 1), "the end of all is no box's fault"
+
+
 def test_closing_a_pool_destroys_every_box(backend: CountingBackend):
     pool = Pool(backend, backend.start())
     box = pool.take()
