@@ -3,8 +3,13 @@
 Verdicts are planted by the tests where they choose them; one test takes them from the real service.
 """
 
+import hashlib
 import importlib.util
 import inspect
+import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +21,8 @@ from microcoder_client.rewards.scoring import Score
 from tests.grpo_oracle_helper import Answer, Step, advantages
 from tests.requirements_helper import require
 
-CONFIG = Path(__file__).parent.parent / "trainer" / "configs" / "tiny-cpu.yaml"
+ROOT = Path(__file__).parent.parent
+CONFIG = ROOT / "trainer" / "configs" / "tiny-cpu.yaml"
 PROMPTS = ["Double it: a number ", "Double a number ", "a number it: ", "it: Double "]
 
 # Warnings of TRL and transformers about each other.
@@ -31,17 +37,14 @@ def code() -> SimpleNamespace:
     import datasets
     import torch
 
+    from tests import grpo_samples_helper
     from tests.trainer_programs import tiny_model
     from trainer import arguments, grpo
 
     torch.set_num_threads(1)
-    return SimpleNamespace(torch=torch, datasets=datasets, tiny=tiny_model, arguments=arguments, grpo=grpo)
-
-
-def judge(text: str) -> Score:
-    """What the service would say of the tiny model's answers, most of which are words of the prompt."""
-    verdict = "accepted" if "input()" in text else "no_code" if "x = 1" in text else "wrong_answer"
-    return Score(float(verdict == "accepted"), verdict)
+    return SimpleNamespace(
+        torch=torch, datasets=datasets, tiny=tiny_model, samples=grpo_samples_helper, arguments=arguments, grpo=grpo
+    )
 
 
 @dataclass
@@ -60,13 +63,13 @@ class Run:
         return [entry[name] for entry in self.trainer.state.log_history if name in entry]
 
 
-def make_run(code: SimpleNamespace, folder: Path, judge=judge, model: Any = None, **changes: Any) -> Run:
+def make_run(code: SimpleNamespace, folder: Path, judge=None, model: Any = None, **changes: Any) -> Run:
     """A trainer that has not begun, on the tiny configuration."""
     run = Run(None)
 
     def reward(hear):
         async def planted(completions: list[str], **columns: Any) -> list[float | None]:
-            scores = [judge(text) for text in completions]
+            scores = [(judge or code.samples.judge)(text) for text in completions]
             hear(scores)
             return [score.reward for score in scores]
 
@@ -226,36 +229,11 @@ def test_every_update_equals_an_oracle_that_takes_the_samples_one_by_one(code, t
         oracle = code.tiny.make_model().double()
         for parameter, weight in zip(oracle.parameters(), weights, strict=True):
             parameter.data.copy_(weight)
-        rows = [row for part in parts[2 * update : 2 * update + 2] for row in split_rows(part)]
-        tokens = sum(len(row.ids) for row in rows)
-        loss = 0
-        for row in rows:
-            logits = oracle(torch.tensor([row.prompt + row.ids])).logits[0, len(row.prompt) - 1 : -1]
-            logs = torch.log_softmax(logits / row.temperature, dim=-1)[range(len(row.ids)), row.ids]
-            ratios = (logs - row.old).exp()
-            gains = torch.min(ratios * row.advantage, ratios.clip(0.8, 1.28) * row.advantage)
-            loss -= gains.sum() / tokens if normaliser == "token_mean" else gains.mean() / len(rows)
-        loss.backward()
-        for parameter, gradient in zip(oracle.parameters(), gradients, strict=True):
-            assert torch.allclose(parameter.grad, gradient, rtol=0, atol=1e-7)
+        rows = [row for part in parts[2 * update : 2 * update + 2] for row in code.samples.split_rows(part)]
+        expected = code.samples.differentiate(oracle, rows, by_token=normaliser == "token_mean")
+        for one, other in zip(expected, gradients, strict=True):
+            assert torch.allclose(one, other, rtol=0, atol=1e-7)  # the model normalises in single precision
         assert max(float(gradient.abs().max()) for gradient in gradients) > 1e-3
-
-
-def split_rows(part: dict) -> list[SimpleNamespace]:
-    """The samples of a part of a batch, without padding."""
-    rows = []
-    for i in range(len(part["advantages"])):
-        inside, kept = part["prompt_mask"][i].bool(), part["completion_mask"][i].bool()
-        rows.append(
-            SimpleNamespace(
-                prompt=part["prompt_ids"][i][inside].tolist(),
-                ids=part["completion_ids"][i][kept].tolist(),
-                old=part["old_per_token_logps"][i][kept],
-                advantage=part["advantages"][i].item(),
-                temperature=part["temperatures"][i].item(),
-            )
-        )
-    return rows
 
 
 def test_a_resumed_run_has_the_same_masks_stages_and_weights(code, tmp_path: Path):
@@ -275,7 +253,7 @@ def test_a_resumed_run_has_the_same_masks_stages_and_weights(code, tmp_path: Pat
 
 def test_a_completion_that_nobody_could_judge_has_no_part_in_its_group(code, tmp_path: Path):
     def lossy(text: str) -> Score:
-        score = judge(text)
+        score = code.samples.judge(text)
         return Score(None, "internal_error") if score.verdict == "no_code" else score
 
     run = make_run(code, tmp_path, judge=lossy)
@@ -290,13 +268,83 @@ def test_a_completion_that_nobody_could_judge_has_no_part_in_its_group(code, tmp
     assert set(unjudged) == {0.0}
 
 
-def test_where_nothing_could_be_judged_the_run_ends_and_no_parameter_has_moved(code, tmp_path: Path):
-    run = make_run(code, tmp_path, judge=lambda text: Score(None, "internal_error"))
-    before = [parameter.detach().clone() for parameter in run.trainer.model.parameters()]
-    with pytest.raises(code.grpo.NoRewards, match="Not one completion could be judged"):
-        run.trainer.train()
-    for one, other in zip(before, run.trainer.model.parameters(), strict=True):
+def test_an_outage_that_ends_in_time_leaves_no_trace(code, tmp_path: Path):
+    asked = [0]
+
+    def flickering(text: str) -> Score:
+        asked[0] += 1
+        return Score(None, "internal_error") if 32 < asked[0] <= 64 else code.samples.judge(text)
+
+    run = make_run(code, tmp_path, judge=flickering)
+    run.trainer.train()
+    straight = make_run(code, tmp_path)
+    straight.trainer.train()
+    assert asked[0] == 3 * 32
+    assert run.advantages == straight.advantages
+    for one, other in zip(run.trainer.model.parameters(), straight.trainer.model.parameters(), strict=True):
         assert code.torch.equal(one, other)
+
+
+def test_an_outage_that_lasts_ends_the_run_with_a_checkpoint_and_no_parameter_has_moved(code, tmp_path: Path):
+    asked = [0]
+
+    def dying(text: str) -> Score:
+        asked[0] += 1
+        return code.samples.judge(text) if asked[0] <= 32 else Score(None, "internal_error")
+
+    run = make_run(code, tmp_path, judge=dying)
+    with pytest.raises(code.grpo.NoRewards, match=r"processes \[0\] in 2 attempts.*resume from checkpoint-2"):
+        run.trainer.train()
+    assert asked[0] == 3 * 32
+    assert len(run.gradients) == 2, "those of the first generation"
+    saved = type(run.trainer.model).from_pretrained(tmp_path / "checkpoint-2")
+    for one, other in zip(saved.parameters(), run.trainer.model.parameters(), strict=True):
+        assert code.torch.equal(one, other)
+
+    resumed = make_run(code, tmp_path)
+    resumed.trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert resumed.trainer.state.global_step == 4
+    assert resumed.logged("temperature") == pytest.approx([0.7, 1.2])
+
+
+def run_in_two_processes(folder: Path, mode: str) -> list[dict]:
+    """What each process printed."""
+    program = Path(__file__).parent / "trainer_programs" / "grpo_processes.py"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")]),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    command = [*launcher, str(program), str(folder), mode]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("RESULT ")]
+    assert lines, f"{answer.stdout[-2000:]}\n{answer.stderr[-4000:]}"
+    return json.loads(lines[-1].removeprefix("RESULT "))
+
+
+def test_two_processes_make_one_update_and_end_with_equal_parameters(code, tmp_path: Path):
+    results = run_in_two_processes(tmp_path, "train")
+    assert [result["rank"] for result in results] == [0, 1]
+    assert len({result["parameters"] for result in results}) == 1
+    for result in results:
+        assert result["samples"] == 16, "those of both"
+        assert result["distance"] < 1e-7 < 1e-3 < result["largest"]
+        assert (result["steps"], result["calls"], result["stopped"]) == (4, [16, 16], "")
+    assert results[0]["temperatures"] == pytest.approx([0.7, 1.2])
+
+
+def test_when_the_service_is_out_for_one_of_two_processes_both_stop_with_a_checkpoint(code, tmp_path: Path):
+    results = run_in_two_processes(tmp_path, "outage")
+    for result in results:
+        assert (result["steps"], result["calls"]) == (2, [16, 16, 16]), "both ask again"
+        assert "processes [1] in 2 attempts" in result["stopped"]
+    assert len({result["parameters"] for result in results}) == 1
+    saved = type(code.tiny.make_model()).from_pretrained(tmp_path / "checkpoint-2", dtype=code.torch.float64)
+    found = hashlib.sha256(b"".join(one.detach().numpy().tobytes() for one in saved.parameters())).hexdigest()
+    assert found == results[0]["parameters"]
 
 
 def test_a_reward_function_that_keeps_its_scores_to_itself_is_an_error(code, tmp_path: Path):

@@ -42,6 +42,9 @@ class MicroCoderConfig(GRPOConfig):
     temperature_origin: str = "The paper's constant temperature."
     stage_length: int | None = None
     diversity_floor: float | None = None
+    # When nothing is judged for a process: attempts before all of them stop, and seconds between two.
+    outage_attempts: int = 3
+    outage_pause: float = 60.0
 
     # The loss, as far as TRL has a say in it.
     beta: float = 0.0
@@ -170,6 +173,8 @@ class MicroCoderConfig(GRPOConfig):
                 f"{self.gradient_accumulation_steps}: make steps_per_generation a multiple of "
                 "gradient_accumulation_steps, so that no step spans two generations."
             )
+        if self.outage_attempts < 1:
+            raise ValueError(f"Rewards are asked for once or more often, not {self.outage_attempts} times.")
         if self.save_strategy == "steps" and self.save_steps % self.updates_per_generation:
             raise ValueError(
                 f"A checkpoint is saved every {self.save_steps:g} updates, and a generation serves "

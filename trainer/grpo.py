@@ -6,6 +6,7 @@ TRL generates, batches, distributes, logs and saves. Advantages, mask, log-proba
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 
 class NoRewards(RuntimeError):
-    """Not one completion of a generation could be judged. Parameters are as they were before it."""
+    """The service judged nothing for one of the processes, again and again. All stop, with a checkpoint."""
 
 
 class StageKeeper(TrainerCallback, ExportableState):
@@ -108,14 +109,32 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         self._scores = scores
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
-        self._ids, self._scores = completion_ids_list, []
-        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        if len(self._scores) != len(completion_ids_list):
-            raise RuntimeError(
-                f"The reward function told {len(self._scores)} scores of {len(completion_ids_list)} completions: it "
-                "has to pass them to the function that it was made with."
-            )
-        return rewards
+        """TRL's, tried again where the service is out. Processes agree on that, so that all of them go on or none."""
+        self._ids = completion_ids_list
+        for attempt in range(1, self.args.outage_attempts + 1):
+            self._scores = []
+            rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+            if len(self._scores) != len(completion_ids_list):
+                raise RuntimeError(
+                    f"The reward function told {len(self._scores)} scores of {len(completion_ids_list)} completions: "
+                    "it has to pass them to the function that it was made with."
+                )
+            out = [place for place, one in enumerate(gather_object([self._is_service_out()])) if one]
+            if not out:
+                return rewards
+            self._pending_extra_logs.clear()
+            self._pending_metrics.clear()
+            _logger.warning("Attempt %d: nothing was judged for the processes %s.", attempt, out)
+            if attempt < self.args.outage_attempts:
+                time.sleep(self.args.outage_pause)
+        self._save_checkpoint(self.model, None)
+        raise NoRewards(
+            f"The service judged not one completion of the processes {out} in {self.args.outage_attempts} attempts. No "
+            f"parameter has moved since: see how it is doing, and resume from checkpoint-{self.state.global_step}."
+        )
+
+    def _is_service_out(self) -> bool:
+        return all(score.reward is None for score in self._scores)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         temperature = current_temperature(self.plan, self.keeper.stage)
@@ -148,8 +167,6 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
             own.append((score.reward, score.verdict, list(ids), found))
         records: list[Record] = gather_object(own)
         rewards = [record[0] for record in records]
-        if all(reward is None for reward in rewards):
-            raise NoRewards("Not one completion could be judged: see how the service is doing, then resume.")
         plain = group_advantages(rewards, self.num_generations, epsilon=self.args.advantage_epsilon)
         advantages = mask_advantages(plain, [found.masked for _, _, _, found in records])
         self._report(records, advantages.tolist())
