@@ -33,8 +33,11 @@ def browser() -> Iterator[object]:
     """Chromium without a window."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     require("browser", None if found else "There is no Chromium: apt-get install chromium.")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        require("browser", f"Playwright isn't installed: {error}")
+    with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=found, args=arguments)
         yield browser
@@ -174,6 +177,29 @@ def test_the_page_asks_for_the_key_and_keeps_it_for_the_tab(look):
     page.get_by_role("heading", name="Latest evaluations").wait_for()
     page.get_by_role("button", name="Forget key").click()
     page.get_by_role("dialog").wait_for()
+
+
+def test_values_differ_where_they_differ_and_not_where_they_are_spaced(look):
+    sight = look(address="#/try")
+    page = sight.page
+    page.get_by_label("Tests").select_option("functional")
+    page.get_by_label("Expected (JSON)").fill("[1,7]")
+    page.get_by_role("button", name="Judge it").click()
+    page.get_by_role("heading", name="Result").wait_for()
+
+    assert [mark.inner_text() for mark in page.locator("mark").all()] == ["7", "4"]
+    assert not sight.complaints
+
+
+def test_what_is_refused_is_said(look):
+    sight = look(address="#/try")
+    page = sight.page
+    page.get_by_label("Tests").select_option("functional")
+    page.get_by_label("Expected (JSON)").fill("[1,")
+    page.get_by_role("button", name="Judge it").click()
+
+    page.get_by_role("alert").filter(has_text="suite").wait_for()
+    page.get_by_role("button", name="Judge it", disabled=False).wait_for()
 
 
 def test_the_form_is_reached_by_keyboard(look):

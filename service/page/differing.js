@@ -20,10 +20,16 @@ function locate(text, position) {
   return token ? [start + token.index, start + token.index + token[0].length] : null;
 }
 
+// The places where two texts first differ, their spaces passed over: `[1, 2]` is `[1,2]`.
 function firstDifference(one, other) {
-  let place = 0;
-  while (place < one.length && one[place] === other[place]) place += 1;
-  return place;
+  let [here, there] = [0, 0];
+  for (;;) {
+    while (/\s/.test(one[here] ?? "")) here += 1;
+    while (/\s/.test(other[there] ?? "")) there += 1;
+    if (here >= one.length || there >= other.length || one[here] !== other[there]) return [here, there];
+    here += 1;
+    there += 1;
+  }
 }
 
 // The token around a place.
@@ -48,12 +54,12 @@ function bare(found) {
 
 // The contents of two panels. `output` may be missing: then only what was found at the place is known.
 export function compare(wanted, output, match) {
-  if (!match || match.matched || match.position === "checker") return [[wanted ?? ""], [output ?? ""]];
+  if (!match || match.matched || match.position === "checker") return [[wanted ?? ""], [output ?? match?.found ?? ""]];
   if (output == null) return [marked(wanted ?? "", locate(wanted ?? "", match.position)), [make("mark", {}, bare(match.found ?? ""))]];
   let spans = [locate(wanted, match.position), locate(output, match.position)];
   if (!spans[0] && !spans[1]) {
-    const place = firstDifference(wanted, output);
-    spans = [around(wanted, place), around(output, place)];
+    const [here, there] = firstDifference(wanted, output);
+    spans = [around(wanted, here), around(output, there)];
   }
   return [marked(wanted, spans[0] ?? [wanted.length, wanted.length]), marked(output, spans[1] ?? [output.length, output.length])];
 }

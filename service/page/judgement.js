@@ -27,12 +27,13 @@ function sides(test) {
   if (test.input != null) panels.push(panel(input, [test.input]));
   if (test.wanted != null) panels.push(panel("Expected", wanted));
   else if (test.match?.expected) panels.push(panel("Expected, where they differ", [make("mark", {}, test.match.expected)]));
-  if (known) panels.push(panel(test.output != null ? "Found" : "Found, where they differ", found));
+  if (known && (test.kind !== "assertion" || test.output)) panels.push(panel(test.output != null ? "Found" : "Found, where they differ", found));
   else if (test.verdict === "accepted" && test.kind !== "assertion") panels.push(unkept("Found", "As expected; it isn't kept."));
   return make("div", { class: "sides" }, panels);
 }
 
 function about(test) {
+  if (test.verdict === "accepted" && !test.match && test.kind !== "assertion") return "nothing was expected";
   return test.match?.matched ? `matched by ${test.match.rung ?? "its checker"}` : "";
 }
 

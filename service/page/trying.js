@@ -4,14 +4,25 @@ import { ask, post } from "./asking.js";
 import { make } from "./drawing.js";
 import { draw } from "./judgement.js";
 
-const SAMPLE = `numbers = list(map(int, input().split()))
-print(sum(numbers))
-print(max(numbers))
-`;
 const KINDS = {
-  stdin: ["Input", "Expected output"],
-  functional: ["Arguments: one JSON value a line", "Expected value, as JSON"],
-  assertion: ["Test code", ""],
+  stdin: {
+    labels: ["Input", "Expected output"],
+    program: "numbers = list(map(int, input().split()))\nprint(sum(numbers))\nprint(max(numbers))\n",
+    entry: "",
+    first: ["2 3 7\n", "12\n7\n"],
+  },
+  functional: {
+    labels: ["Arguments (JSON lines)", "Expected (JSON)"],
+    program: "def smallest(numbers, count):\n    return sorted(numbers)[:count]\n",
+    entry: "smallest",
+    first: ["[5, 1, 4]\n2", "[1, 4]"],
+  },
+  assertion: {
+    labels: ["Test code", ""],
+    program: "def double(text):\n    return text * 2\n",
+    entry: "",
+    first: ['assert double("ab") == "abab"', ""],
+  },
 };
 const PROFILES = ["microcoder", "livecodebench", "exact"];
 let number = 0;
@@ -26,10 +37,9 @@ function select(options) {
 }
 
 export function show(main) {
-  const program = make("textarea", { id: "program", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
-  program.value = SAMPLE;
+  const program = make("textarea", { id: "program", spellcheck: "false", autocapitalize: "off", autocomplete: "off", required: true });
   const kind = select(Object.keys(KINDS));
-  const entry = make("input", { spellcheck: "false", placeholder: "solve or Solution.solve" });
+  const entry = make("input", { spellcheck: "false", placeholder: "Solution.solve" });
   const entryField = field("Function", entry);
   const profile = select(PROFILES);
   const cpu = make("input", { type: "number", min: "0.01", max: "60", step: "any", value: "6" });
@@ -42,8 +52,9 @@ export function show(main) {
   function relabel() {
     for (const one of cases.children) {
       const [input, expected] = one.querySelectorAll("label");
-      [input.textContent, expected.textContent] = KINDS[kind.value];
+      [input.textContent, expected.textContent] = KINDS[kind.value].labels;
       expected.parentElement.hidden = kind.value === "assertion";
+      one.classList.toggle("single", kind.value === "assertion");
     }
     entryField.hidden = kind.value === "stdin";
     entry.required = kind.value === "functional";
@@ -58,6 +69,15 @@ export function show(main) {
     cases.append(one);
     relabel();
     return fields[0];
+  }
+
+  // The example of the kind, unless there is a program of somebody's own.
+  function showExample() {
+    if (program.value && !Object.values(KINDS).some((one) => one.program === program.value)) return;
+    program.value = KINDS[kind.value].program;
+    entry.value = KINDS[kind.value].entry;
+    cases.replaceChildren();
+    addCase(...KINDS[kind.value].first);
   }
 
   function body() {
@@ -80,6 +100,7 @@ export function show(main) {
     if (send.disabled) return;
     send.disabled = true;
     error.textContent = "";
+    result.replaceChildren();
     send.textContent = "Judging…";
     try {
       const { id } = await post("/page/evaluations", body());
@@ -116,7 +137,10 @@ export function show(main) {
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
-  kind.addEventListener("change", relabel);
-  addCase("2 3 7\n", "12\n7\n");
+  kind.addEventListener("change", () => {
+    showExample();
+    relabel();
+  });
+  showExample();
   main.replaceChildren(make("h1", { tabindex: -1 }, "Try a program"), make("div", { class: "stack" }, form, result));
 }
