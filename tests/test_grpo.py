@@ -20,6 +20,7 @@ from microcoder_client.rewards.scoring import Score
 
 from tests.grpo_oracle_helper import Answer, Step, advantages
 from tests.requirements_helper import require
+from tests.served_helper import Served
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "trainer" / "configs" / "tiny-cpu.yaml"
@@ -305,6 +306,33 @@ def test_an_outage_that_lasts_ends_the_run_with_a_checkpoint_and_no_parameter_ha
     resumed.trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert resumed.trainer.state.global_step == 4
     assert resumed.logged("temperature") == pytest.approx([0.7, 1.2])
+
+
+def test_rewards_come_from_the_real_service_in_one_request_a_generation(code, tmp_path: Path):
+    tests = json.dumps({"inputs": ["4\n", "10\n"], "outputs": ["8\n", "20\n"]})
+    rows = [{"prompt": prompt, "input_output": tests} for prompt in PROMPTS]
+    with Served("--workers", "1", "--sandbox", "bubblewrap") as served:
+        url = served.ready()
+        trainer = code.grpo.MicroCoderGRPOTrainer(
+            model=code.tiny.make_model(),
+            args=code.arguments.read_config(CONFIG, output_dir=str(tmp_path)),
+            reward=lambda hear: code.grpo.make_reward(on_scores=hear, url=url),
+            train_dataset=code.datasets.Dataset.from_list(rows),
+            processing_class=code.tiny.make_tokenizer(),
+        )
+        trainer.train()
+    assert trainer.state.global_step == 4
+    table = dict(zip(map(tuple, trainer._ids), trainer._scores, strict=True))
+    broken, unfinished = code.tiny.TOKENS.index(code.tiny.BROKEN), code.tiny.TOKENS.index(code.tiny.OPEN)
+    right = code.tiny.TOKENS.index(code.tiny.RIGHT)
+    assert any(score.verdict == "accepted" for ids, score in table.items() if right in ids)
+    assert {score.verdict for score in table.values()} >= {"accepted", "no_code"}
+    for ids, score in table.items():
+        if ids[-1] == broken:
+            assert score.verdict == "compile_error"
+        if set(ids) <= {unfinished, *range(3), *range(7, 11)}:
+            assert score.verdict == "no_code", "an answer that was cut off inside its code isn't wrong"
+        assert score.reward == float(score.verdict == "accepted")
 
 
 def run_in_two_processes(folder: Path, mode: str) -> list[dict]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from microcoder_client.judgements import VERDICTS
 
+from evaluator.extraction import extract_code
 from trainer.algorithm.draws import draw
 from trainer.algorithm.repeats import repeats_literally, repeats_with_any_period
 from trainer.algorithm.truncation import (
@@ -159,6 +160,14 @@ def test_masking_all_masks_whatever_was_cut_off_and_judged():
     for ids, verdict in itertools.product((STRAIGHT, LOOPING, PERIOD_OF_TWO), VERDICTS):
         assert judge(ids, verdict, rule).masked == (verdict not in UNJUDGED)
         assert judge(ids[:7], verdict, rule) == NOTHING
+
+
+def test_a_draft_in_a_thinking_that_was_cut_off_is_incomplete_and_is_masked():
+    draft = "A draft:\n```python\nprint(1)\n```\nBut wait"
+    assert extract_code(f"<think>\n{draft}") is None, "so the service's verdict is no_code"
+    assert extract_code(draft) == "print(1)\n", "without the thinking it is a program, right or wrong"
+    assert judge(STRAIGHT, "no_code").masked
+    assert not judge(STRAIGHT, "wrong_answer").masked
 
 
 def test_a_rate_of_zero_masks_nothing_and_changes_nothing_else():
