@@ -361,6 +361,12 @@ def test_two_processes_make_one_update_and_end_with_equal_parameters(code, tmp_p
         assert result["samples"] == 16, "those of both"
         assert result["distance"] < 1e-7 < 1e-3 < result["largest"]
         assert (result["steps"], result["calls"], result["stopped"]) == (4, [16, 16], "")
+    # One group of 32, half of it in each process: the mean, the deviation and the draws are the whole group's.
+    told = results[0]["worth"]
+    assert told == results[1]["worth"]
+    answers = [Answer(one[0], i, 0, *one[1:4], temperature=0.7) for i, one in enumerate(told)]
+    step = Step(32, 6, [1], window=1, rate=0.5, seed=1, generation=0, low=0.2, high=0.28, by_token=True)
+    assert [one[4] for one in told] == pytest.approx(advantages(answers, step), abs=1e-6)
     assert results[0]["temperatures"] == pytest.approx([0.7, 1.2])
 
 

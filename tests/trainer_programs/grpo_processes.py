@@ -17,16 +17,24 @@ from transformers import TrainerCallback
 
 from tests.grpo_samples_helper import differentiate, judge, split_rows
 from trainer.arguments import read_config
-from trainer.grpo import MicroCoderGRPOTrainer, NoRewards
+from trainer.grpo import MicroCoderGRPOTrainer, NoRewards, name_prompt
 
 ROOT = Path(__file__).parents[2]
 PROMPTS = ["Double it: a number ", "Double a number ", "a number it: ", "it: Double "]
 
 
 class Watched(MicroCoderGRPOTrainer):
-    """Keeps the parts of the first update."""
+    """Keeps the parts of the first update, and what the first generation's completions were worth."""
 
     first = None
+    worth = None
+
+    def _weigh(self, inputs):
+        found = super()._weigh(inputs)
+        names = [name_prompt(row["prompt"]) for row in inputs]
+        told = zip(names, self._ids, self._scores, found.tolist(), strict=True)
+        self.worth = self.worth or [(name, ids, one.verdict, one.reward, worth) for name, ids, one, worth in told]
+        return found
 
     def _compute_loss(self, model, inputs):
         self.first = self.first or inputs
@@ -57,7 +65,7 @@ def main(folder: Path, dies: bool) -> None:
         return planted
 
     watch = Watch()
-    changes = {"per_device_train_batch_size": 8, "max_grad_norm": 0.0, "disable_tqdm": True}
+    changes = {"per_device_train_batch_size": 8, "num_generations": 32, "max_grad_norm": 0.0, "disable_tqdm": True}
     trainer = Watched(
         model=make_model().double(),
         args=read_config(ROOT / "trainer" / "configs" / "tiny-cpu.yaml", output_dir=str(folder), **changes),
@@ -81,6 +89,7 @@ def main(folder: Path, dies: bool) -> None:
         "largest": max(float(gradient.abs().max()) for gradient in expected),
         "temperatures": [entry["temperature"] for entry in trainer.state.log_history if "temperature" in entry],
         "samples": len(rows),
+        "worth": gather_object(trainer.worth),
         "calls": calls,
         "steps": trainer.state.global_step,
         "stopped": stopped,
