@@ -20,7 +20,7 @@ from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from trainer.algorithm.advantages import find_flat_groups, group_advantages, mask_advantages
-from trainer.algorithm.diversity import mean_diversity
+from trainer.algorithm.diversity import mean_diversity, pooled_distinct
 from trainer.algorithm.log_probabilities import token_log_probabilities
 from trainer.algorithm.losses import clip_higher_loss, measure_size
 from trainer.algorithm.stages import StageState, current_temperature, find_alarms, observe
@@ -178,7 +178,8 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         size, stage = self.num_generations, self.keeper.stage
         ids = [record[2] for record in records]
         special = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-        diversity = mean_diversity([ids[i : i + size] for i in range(0, len(ids), size)], special)
+        groups = [ids[start : start + size] for start in range(0, len(ids), size)]
+        diversity = mean_diversity(groups, special)
         judged = [record[1] == "accepted" for record in records if record[0] is not None]
         for _ in advantages:  # TRL has put its own there, which know no mask
             self._logs["advantages"].pop()
@@ -188,6 +189,7 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
             "temperature": current_temperature(self.plan, stage),
             "stage": stage.stage,
             "diversity": diversity,
+            "diversity/pooled_distinct": mean_diversity(groups, special, pooled_distinct),
             "accuracy": sum(judged) / len(judged),
             "groups/flat": float(flat.mean()),
             **{f"truncation/{name}": n for name, n in count_truncations(record[3] for record in records).items()},
