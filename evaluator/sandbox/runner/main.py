@@ -160,6 +160,8 @@ class Child(NamedTuple):
 class Runner:
     """One order."""
 
+    __slots__ = ("descriptors", "ends", "limits", "order", "orders", "slot", "started")
+
     def __init__(
         self,
         orders: watch.Orders,

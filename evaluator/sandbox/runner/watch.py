@@ -31,6 +31,8 @@ MAX_FILES = 2000  # inodes in scratch
 class Facts:
     """What one test did."""
 
+    __slots__ = ("cancelled", "children", "cpu", "limit", "memory", "statuses", "wall")
+
     def __init__(self) -> None:
         self.limit: str | None = None
         self.cancelled = False
@@ -60,6 +62,7 @@ class Orders:
     def __init__(self, control: _socket.socket) -> None:
         self.control = control
         self.waiting: collections.deque[tuple[dict[str, Any], list[int]]] = collections.deque()
+        self.alone = select.poll()  # for the child of an order, and nothing else
 
     def receive(self) -> tuple[dict[str, Any], list[int]]:
         """The next order and its descriptors."""
@@ -88,6 +91,8 @@ class Orders:
 class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
+    __slots__ = ("delays", "facts", "limits", "orders", "outputs", "scratch", "shared", "slot", "start")
+
     def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int], scratch: str) -> None:
         self.slot = slot
         self.orders = orders
@@ -97,7 +102,6 @@ class Watch:
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
         self.delays: dict[str, int] = {}  # thread -> nanoseconds that it waited for a processor
-        self.alone = select.poll()
         self.start = time.monotonic()
 
     def wait(self, pid: int, ends: tuple[int, ...]) -> None:
@@ -110,12 +114,14 @@ class Watch:
             os.close(end)  # or the tester would never learn that the program has ended
         handle = os.pidfd_open(pid)
         pause = min(INTERVAL, self.limits["cpu"])
-        self.alone.register(handle, select.POLLIN)
+        alone = self.orders.alone
+        alone.register(handle, select.POLLIN)
         try:
-            ended = bool(self.alone.poll(pause * 1000))
+            ended = bool(alone.poll(pause * 1000))
             while not ended and (pause := self.look(pid)) is not None:
                 ended = self.listen(handle, pause)
         finally:
+            alone.unregister(handle)
             os.close(handle)
         self.facts.wall = time.monotonic() - self.start
 
