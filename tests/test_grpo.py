@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from microcoder_client.rewards.scoring import Score
+from microcoder_client.rewards.trl import report
 
 from tests.grpo_oracle_helper import Answer, Step, advantages
 from tests.requirements_helper import require
@@ -71,8 +72,7 @@ def make_run(code: SimpleNamespace, folder: Path, judge=None, model: Any = None,
     def reward(hear):
         async def planted(completions: list[str], **columns: Any) -> list[float | None]:
             scores = [(judge or code.samples.judge)(text) for text in completions]
-            hear(scores)
-            return [score.reward for score in scores]
+            return report(scores, columns["log_extra"], columns["log_metric"], hear)
 
         return planted
 
@@ -280,6 +280,7 @@ def test_an_outage_that_ends_in_time_leaves_no_trace(code, tmp_path: Path):
     run.trainer.train()
     straight = make_run(code, tmp_path)
     straight.trainer.train()
+    assert run.logged("verdict/internal_error") == [0.0, 0.0]
     assert asked[0] == 3 * 32
     assert run.advantages == straight.advantages
     for one, other in zip(run.trainer.model.parameters(), straight.trainer.model.parameters(), strict=True):
