@@ -5,7 +5,12 @@ the worker's, and the box's file system holds no file of ours that a program cou
 
 main     the loop: receive an order, fork, watch, prove the box empty, answer with facts
 confine  what is taken away from a child before it runs anything: uid, limits, system calls
+streams  descriptors and the three streams over them, kept ready before a fork
+prelude  the names that contest judges put before a program
 launch   how a program is started, and how it ends, inside the forked child
+calls    functions that are called, as contest judges do; nodes: linked lists and trees
+series   a program's tests one after another in one child; harmless: whether it leaves a trace there
+tools    checkers, and the compiler of native ones
 assertion  the two-process form of assertion tests. The conversation: exchange, sharing (containers that both hold),
          references and kinds (what passes as data), specials (operations). The tester's side: tester, handles (what
          stands for the program's objects), names, collection, pytest_session, pytest_standin. The program's side:
@@ -13,4 +18,5 @@ assertion  the two-process form of assertion tests. The conversation: exchange, 
 execution  a program from its source, with arguments and files, of which some come back
 watch    limits that the kernel doesn't hold for us, and the sweep
 values   plain values as bytes and back
+wire     what worker and runner must agree on
 """
