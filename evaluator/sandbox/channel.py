@@ -8,12 +8,12 @@ import contextlib
 import json
 import marshal
 import os
-import random
 import select
 import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from evaluator.sandbox.commands import bundle_files, deadline_of, encode_source,
 from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
 from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NOT_COMPILED, NUMPY, ORDERS
+from evaluator.sandbox.slots import Slot, reserve_slot
 
 MODULES = (
     "wire", "harmless", "prelude", "streams", "values", "confine", "watch", "launch", "tools",
@@ -114,22 +115,22 @@ class RunnerBox:
         self._closed = False
         self._reply = Reply(0, 0.0, 0.0, 0, None)
         connection.settimeout(STARTUP_SECONDS)
+        self._slot: Slot | None = None
         facts = self._greet()
         self.runtime = Runtime(sandbox=sandbox, python=facts["python"], numpy=facts["numpy"], image=image)
 
     def _greet(self) -> dict[str, Any]:
         try:
+            self._slot = reserve_slot()
             modules = seal_input(bundle_runner())
             try:
                 socket.send_fds(self._connection, [b"modules"], [modules])
             finally:
                 os.close(modules)
-            # A random slot: tests of two boxes never share a uid, so the kernel counts their processes apart.
-            slot = random.randrange(20_000, 59_998, 2)
-            self._connection.send(json.dumps({"slot": slot, "private": True}).encode())
+            self._connection.send(json.dumps({"slot": self._slot.number, "private": True}).encode())
             facts: dict[str, Any] = json.loads(self._receive_message(STARTUP_SECONDS))
             return facts
-        except (OSError, ValueError, BoxLost) as error:
+        except (OSError, ValueError, BoxLost, SandboxUnavailable) as error:
             self.close()
             raise SandboxUnavailable(f"The box started but its runner did not answer: {error}") from error
 
@@ -373,6 +374,8 @@ class RunnerBox:
         with contextlib.suppress(OSError):
             self._connection.close()
         self._destroy()
+        if self._slot is not None:
+            self._slot.release()  # only now: the box's processes are gone
 
 
 def _describe_end(reply: Reply) -> str:
@@ -384,17 +387,11 @@ def _describe_end(reply: Reply) -> str:
 def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     """Add what came on the private descriptor."""
     if mode == "execution" and extra == NOT_COMPILED and run.exit_code == 1:
-        return _replace(run, failure="compile")
+        return replace(run, failure="compile")
     if mode != Kind.ASSERTION:
-        return _replace(run, value=extra or None)
+        return replace(run, value=extra or None)
     outcome, text = "ended", ""
     with contextlib.suppress(ValueError):  # nothing, or not all of it: the tester was ended
         outcome, text = json.loads(extra)
     stderr = run.stderr + text.encode("utf-8", "surrogatepass")
-    return _replace(run, failure=None if outcome == "passed" else outcome, stderr=stderr)
-
-
-def _replace(run: Run, **changes: Any) -> Run:
-    from dataclasses import replace
-
-    return replace(run, **changes)
+    return replace(run, failure=None if outcome == "passed" else outcome, stderr=stderr)
