@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import redis
 from evaluator.errors import SandboxError, SandboxUnavailable
 from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Backend, Box, Call, CompileFailure
+from evaluator.sandbox.probes import REMEDIES, Failure, find_failures
 from service.redis_server import PrivateRedis, RedisUnavailable, find_server
 
 OLDEST_REDIS = (6, 2)
@@ -181,11 +183,14 @@ def user_namespaces(
 
 
 def trial(group: Group, backend: Backend) -> Iterator[Finding]:
-    """Start a real box and run a program in it."""
+    """Start a real box, run a program in it, and try what a worker tries before it serves."""
     try:
         with closing(backend.start()) as box:
             printed = _run(box, LOOK_AROUND)
             runtime = box.runtime
+            began = time.monotonic()
+            failures = list(find_failures(box, backend.uncovered)) if printed else []
+            seconds = time.monotonic() - began
     except SandboxError as error:
         yield Finding(group, "a real box", State.MISSING, "can't be started", str(error), decisive=True)
         return
@@ -194,7 +199,8 @@ def trial(group: Group, backend: Backend) -> Iterator[Finding]:
         remedy = "Report this: the box started, and a program that prints 1 didn't."
         yield Finding(group, "a real box", State.MISSING, f"printed {printed[:60]!r}", remedy, decisive=True)
         return
-    yield Finding(group, "a real box", State.WORKS, f"ran print(1) under Python {runtime.python}", decisive=True)
+    yield Finding(group, "a real box", State.WORKS, f"ran print(1) under Python {runtime.python}")
+    yield from self_test(group, backend.uncovered, failures, seconds)
     if runtime.numpy is None:
         remedy = "Install numpy where the worker runs." if group is Group.BUBBLEWRAP else "Build the image again."
         yield Finding(group, "numpy in the box", State.MISSING, "none: programs that import it fail", remedy)
@@ -202,6 +208,18 @@ def trial(group: Group, backend: Backend) -> Iterator[Finding]:
         yield Finding(group, "numpy in the box", State.WORKS, runtime.numpy)
     found = compilers.strip() or "none: programs in Python only"
     yield Finding(group, "compilers in the box", State.NOTE, found)
+
+
+def self_test(group: Group, uncovered: frozenset[str], failures: list[Failure], seconds: float) -> Iterator[Finding]:
+    """What the probes found: a worker serves where none of them failed."""
+    for failure in failures:
+        remedy = REMEDIES[failure.probe]
+        yield Finding(group, f"self-test: {failure.probe}", State.MISSING, failure.found, remedy, decisive=True)
+    if uncovered:
+        yield Finding(group, "not covered", State.NOTE, ", ".join(sorted(uncovered)))
+    if not failures:
+        found = f"{len(REMEDIES.keys() - uncovered)} probes passed in {seconds:.1f} s"
+        yield Finding(group, "self-test", State.WORKS, found, decisive=True)
 
 
 def _run(box: Box, source: str) -> str:

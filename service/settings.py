@@ -53,6 +53,9 @@ class Settings(BaseSettings):
 
     sandbox: str = "auto"
     """`auto`, `docker` or `bubblewrap`: what kind of box the workers use."""
+    self_test: bool = True
+    """A worker tries its first box before it serves, and refuses where something in it isn't as it must be. `off`: it
+    doesn't, whatever its boxes may be."""
     turn_seconds: float = Field(2.0, gt=0)
     """How long a worker stays with one evaluation before others get their turn."""
     lease_seconds: float = Field(10.0, ge=0.5)

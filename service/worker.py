@@ -49,10 +49,12 @@ def run_worker(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop_early)
     try:
-        pool = open_pool(settings.sandbox)
+        pool = open_pool(settings.sandbox, self_test=settings.self_test)
     except SandboxUnavailable as error:
         logger.error("event=no_sandbox message=%s", error)
         return FAILED
+    if not settings.self_test:
+        logger.warning("event=self_test_off message=This worker serves from boxes that it hasn't tried.")
     with contextlib.closing(pool):
         client = redis.Redis.from_url(
             settings.redis,

@@ -17,6 +17,8 @@ from service.settings import Settings
 
 pytest_plugins = ["tests.boxes_helper"]
 
+UNTRIED = {"MICROCODER_SELF_TEST": "off"}
+"""Most tests of the worker aren't about its boxes, which have tests of their own."""
 WORKER = "import sys; from service import settings, worker; sys.exit(worker.run_worker(settings.load_settings()))"
 
 
@@ -92,7 +94,9 @@ def start_worker(settings: Settings, tmp_path: Path) -> Iterator[Callable[..., W
         environment = {f"MICROCODER_{name.upper()}": str(getattr(chosen, name)) for name in {*names, *changes}}
         log = tmp_path / f"worker-{len(started)}.log"
         with log.open("wb") as stderr:
-            process = subprocess.Popen([sys.executable, "-c", WORKER], env=os.environ | environment, stderr=stderr)
+            process = subprocess.Popen(
+                [sys.executable, "-c", WORKER], env=UNTRIED | os.environ | environment, stderr=stderr
+            )
         started.append(WorkerProcess(process, log))
         return started[-1]
 

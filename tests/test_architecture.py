@@ -31,6 +31,7 @@ EVALUATOR = (
     ("evaluator.checkers",),
     ("evaluator.suites",),
     ("evaluator.sandbox.base",),
+    ("evaluator.sandbox.probes",),
     ("evaluator.sandbox.memfds", "evaluator.sandbox.commands", "evaluator.sandbox.dialogue", "evaluator.sandbox.slots"),
     ("evaluator.sandbox.channel",),
     ("evaluator.sandbox.bubblewrap",),

@@ -86,12 +86,25 @@ def test_a_box_that_cant_start_is_reported_with_the_backends_own_sentence() -> N
 
 
 def test_a_real_box_runs_a_program_and_tells_its_numpy() -> None:
-    ran, numpy, compilers = trial(Group.BUBBLEWRAP, BubblewrapBackend())
+    ran, tried, numpy, compilers = trial(Group.BUBBLEWRAP, BubblewrapBackend())
 
     assert ran.state is State.WORKS
     assert ran.found.startswith("ran print(1) under Python 3")
+    assert (tried.subject, tried.state, tried.decisive) == ("self-test", State.WORKS, True)
+    assert tried.found.startswith("16 probes passed")
     assert numpy.state is State.WORKS
     assert compilers.state is State.NOTE
+
+
+def test_a_box_that_fails_its_self_test_works_for_nobody(monkeypatch) -> None:
+    monkeypatch.setattr("evaluator.sandbox.bubblewrap.SCRATCH_BYTES", 2 << 30)
+
+    findings = list(trial(Group.BUBBLEWRAP, BubblewrapBackend()))
+
+    [failed] = [finding for finding in findings if finding.decisive]
+    assert (failed.subject, failed.state, failed.found) == ("self-test: scratch", State.MISSING, "it has 2048 MiB")
+    assert "size=64m" in failed.remedy
+    assert not is_usable([*findings, Finding(Group.REDIS, "it", State.WORKS, "", decisive=True)])
 
 
 def test_a_redis_url_that_nobody_answers_at_is_reported() -> None:

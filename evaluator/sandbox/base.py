@@ -166,6 +166,8 @@ class Backend(Protocol):
     """A way to get boxes."""
 
     name: str
+    uncovered: frozenset[str]
+    """The probes (`probes.REMEDIES`) that its boxes need not pass: what this kind doesn't promise."""
 
     def start(self) -> Box:
         """A fresh box.

@@ -43,6 +43,7 @@ class BubblewrapBackend:
     """Starts boxes under `bwrap`."""
 
     name = "bubblewrap"
+    uncovered: frozenset[str] = frozenset()
 
     def start(self) -> RunnerBox:
         """A fresh box, in some 50 ms."""

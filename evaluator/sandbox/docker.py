@@ -100,6 +100,7 @@ class DockerBackend:
     """Starts boxes as containers of the daemon on this machine."""
 
     name = "docker"
+    uncovered: frozenset[str] = frozenset()
 
     def __init__(self, options: DockerOptions | None = None, *, address: str | None = None) -> None:
         self._options = options or DockerOptions.read(os.environ)

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from evaluator.errors import BoxLost, SandboxUnavailable
 from evaluator.model import Runtime
 from evaluator.sandbox.base import Backend, Box
+from evaluator.sandbox.probes import check_box
 
 logger = logging.getLogger(__name__)
 
@@ -157,8 +158,10 @@ class Pool:
             self._spare = self._maker.submit(self._start)
 
 
-def open_pool(sandbox: str = "auto", *, spare: bool = True) -> Pool:
+def open_pool(sandbox: str = "auto", *, spare: bool = True, self_test: bool = False) -> Pool:
     """A pool of the sandbox that was asked for. `auto` takes Docker where it works, else bubblewrap.
+
+    With `self_test` a kind of box works only if its first passes every probe.
 
     Raises:
         SandboxUnavailable: none works here; the message says what each of them lacks.
@@ -168,9 +171,20 @@ def open_pool(sandbox: str = "auto", *, spare: bool = True) -> Pool:
     for name in names:
         try:
             backend = load_backend(name)
-            return Pool(backend, backend.start(), spare=spare)
+            return Pool(backend, _start_first(backend, self_test), spare=spare)
         except SandboxUnavailable as error:
             refusals.append(f"{name}: {error}")
             logger.info("sandbox %s is unavailable: %s", name, error)
     advice = "" if len(names) == 1 else " Run `microcoder doctor` to see what is missing."
     raise SandboxUnavailable("No sandbox can be had here. " + " ".join(refusals) + advice)
+
+
+def _start_first(backend: Backend, self_test: bool) -> Box:
+    box = backend.start()
+    if self_test:
+        try:
+            check_box(box, backend.uncovered)
+        except BaseException:
+            box.close()
+            raise
+    return box
