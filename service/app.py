@@ -25,6 +25,7 @@ from service.gate import LimitBody, RequireKey
 from service.metrics import RequestMetrics
 from service.metrics_route import make_metrics_router
 from service.observing import Observe
+from service.outages import passes, remedy
 from service.page_routes import OPEN_PATHS, make_page_router
 from service.problems import Problem, invalid, plain, sentence, unavailable
 from service.schemas import EvaluationIn, ProblemOut, field_name
@@ -89,12 +90,11 @@ async def _say_invalid(request: Request, error: Exception) -> Response:
 
 
 async def _say_away(request: Request, error: Exception) -> Response:
+    assert isinstance(error, redis.RedisError)
     logger.error("event=redis_failed method=%s path=%s error=%s", request.method, request.url.path, error)
-    if isinstance(error, redis.OutOfMemoryError):
-        return unavailable("Redis has no memory left: give it more, or try again later.", 10).response()
-    if isinstance(error, redis.ResponseError) and not isinstance(error, redis.exceptions.ReadOnlyError):
+    if not passes(error):
         return await _say_failure(request, error)
-    return unavailable("Redis doesn't answer: nothing was lost, try again.").response()
+    return unavailable(*remedy(error)).response()
 
 
 async def _say_nothing(request: Request, error: Exception) -> Response:

@@ -14,11 +14,11 @@ from typing import Any
 from evaluator.model import Reason, Submission, Verdict
 from service.encoding import CANCELLED, load_submission, unjudged
 from service.fingerprints import FINGERPRINT_BYTES
-from service.living import HEARTBEAT, NEXT_TURN, TOP_UP
-from service.records import CLAIM, GIVE_BACK, RECOVER, RENEW, STORE, Keys
+from service.living import HEARTBEAT, NEXT_TURN, RECOVER, TOP_UP
+from service.records import CLAIM, GIVE_BACK, RENEW, STORE, Keys
 from service.settings import Settings
 from service.suite_store import read_stored
-from service.turns import TurnQueue, new_turns
+from service.turns import TurnQueue, new_turns, turn_after
 
 STARTING = 5.0
 """Seconds that a turn may be in nobody's sight, on its way from the queue to a worker, beyond a lease."""
@@ -138,12 +138,16 @@ class Claims:
         return [Hold(int(hold)) for hold in holds]
 
     def store(self, judged: Sequence[Judged]) -> list[bool]:
-        """Write judgements of claims that were made at once. False: another was first, and stays."""
+        """Write judgements of claims that were made at once.
+
+        False: another was first, and stays; or the evaluation of this name asks for something else (Redis has lost
+        its data meanwhile, and the name was used again).
+        """
         settings = self._settings
         arguments: list[Any] = []
         for item in judged:
             name = self._place + item.claim.mark if item.lasting and self._place else b""
-            arguments += [item.claim.index, item.short, item.tests, name]
+            arguments += [item.claim.index, item.short, item.tests, name, item.claim.mark]
         ttl = EXECUTION_TTL if judged[0].claim.submission.execution is not None else settings.result_ttl_seconds
         bounds = (ttl, settings.result_cache_bytes, settings.result_cache_ttl_seconds)
         written = self._run(self._store, judged[0].claim.evaluation, *bounds, *arguments)
@@ -156,8 +160,8 @@ class Claims:
         self._run(self._give_back, first.evaluation, first.owner, forgiven, CANCELLED, ttl, *indexes)
 
     def end_turn(self, evaluation: str, turn: str) -> None:
-        """Put the evaluation back at the queue's tail while anything of it waits."""
-        [fresh] = new_turns(1)
+        """Put the evaluation back at the queue's tail while anything of it waits. May be repeated."""
+        fresh = turn_after(turn)
         if self._run(self._next_turn, evaluation, turn, fresh):
             self._turns.enqueue([(evaluation, fresh)])
 
@@ -193,7 +197,7 @@ class Claims:
             f"The worker that judged this was lost, {attempts} times in a row.",
             Reason.WORKER_LOST,
         )
-        found = self._run(self._recover, attempts, lost, CANCELLED, ttl)
+        found = self._run(self._recover, attempts, lost, CANCELLED, ttl, self._settings.lease_seconds)
         self._replace_lost_turns()
         return [claim.decode() for claim in found]
 

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import redis
 
@@ -14,12 +14,11 @@ from evaluator.sandbox.base import Box
 from service.claims import Claim, Hold, Judged
 from service.encoding import dump_judgement, dump_outputs, first_rung
 from service.hand import Hand
+from service.outages import persist
 from service.settings import Settings
 from service.statistics import Counts
 from service.suite_store import SuiteCache, SuiteLost
 
-REDIS_PATIENCE = 60.0
-"""Seconds that a finished judgement waits for Redis to come back."""
 LASTING = frozenset(
     {
         Verdict.ACCEPTED,
@@ -33,6 +32,11 @@ LASTING = frozenset(
 """Verdicts that the same program gets again. Time and memory may turn out otherwise."""
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def nothing() -> None:
+    """No one to tell."""
 
 
 class Judging(Protocol):
@@ -82,6 +86,10 @@ class Stop:
         """Whether what is in hand is to be given back."""
         return self._at is not None and time.monotonic() > self._at
 
+    def persist(self, act: Callable[[], T], meanwhile: Callable[[], None] = nothing) -> T:
+        """Do it, however long Redis is out, so that no judgement is lost by that; until the end is overdue."""
+        return persist(act, lambda: self.overdue, meanwhile)
+
 
 class Desk:
     """Works off what one hand holds, with one judge. A worker has two: see `overtaker.py`."""
@@ -108,6 +116,13 @@ class Desk:
     def work_off(self, claims: Sequence[Claim]) -> None:
         """Judge these, and store what comes of it."""
         self._hand.take(claims)
+        try:
+            self._work_off()
+        except redis.RedisError:
+            self._hand.take(())  # or the heart would keep for ever what nobody works on
+            raise
+
+    def _work_off(self) -> None:
         while (claim := self._hand.begin()) is not None:
             began = time.monotonic()
             judgement, outputs = self._judgement(claim)
@@ -115,15 +130,18 @@ class Desk:
                 self._hand.finish(_judged(claim, judgement, outputs, time.monotonic() - began))
                 self._count(judgement)
             if self._stop.requested:
-                patiently(self._hand.give_back_waiting)
-        patiently(self._hand.store)
+                self._persist(self._hand.give_back_waiting)
+        self._persist(self._hand.store)
+
+    def _persist(self, act: Callable[[], T]) -> T:
+        return self._stop.persist(act, self._hand.progress)
 
     def _is_left_to_others(self, claim: Claim, judgement: Judgement) -> bool:
         """Whether this is no result, because the judge was interrupted or the loss was ours; then it is tried again."""
         if judgement.verdict is Verdict.CANCELLED:
             hold = self._hand.look(0)
             if hold is Hold.KEPT:  # interrupted because this worker shall end
-                patiently(self._hand.give_back)
+                self._persist(self._hand.give_back)
             elif hold is Hold.LOST:
                 self._hand.drop()
             return hold is not Hold.CANCELLED
@@ -132,10 +150,10 @@ class Desk:
         logger.error("event=box_lost evaluation=%s index=%d attempt=%d", claim.evaluation, claim.index, claim.attempt)
         if not self._can_go_on():
             self._stop.request(failed=True)
-            patiently(self._hand.give_back)
+            self._persist(self._hand.give_back)
             return True
         if claim.attempt < self._settings.max_attempts:
-            patiently(lambda: self._hand.give_back(tried=True))
+            self._persist(lambda: self._hand.give_back(tried=True))
             return True
         return False
 
@@ -154,7 +172,7 @@ class Desk:
         try:
             if submission.execution is not None:
                 return self._judge.execute(submission)
-            suite = patiently(lambda: self._suites.get(submission.suite_id))
+            suite = self._persist(lambda: self._suites.get(submission.suite_id))
             self._hand.progress()
             judge = self._judge.judge
             return judge(submission, suite, cancelled=self._is_unwanted, progress=self._hand.progress), None
@@ -185,15 +203,3 @@ def _judged(claim: Claim, judgement: Judgement, outputs: Outputs | None, seconds
         tests = dump_outputs(outputs)
     note = f"verdict={judgement.verdict} rung={first_rung(judgement.tests)} ms={seconds * 1000:.0f}"
     return Judged(claim, short, tests, lasting, note)
-
-
-def patiently(act: Callable[[], Any]) -> Any:
-    """Do it, and again while Redis is away, so that a restart of Redis doesn't cost a judgement."""
-    deadline = time.monotonic() + REDIS_PATIENCE
-    while True:
-        try:
-            return act()
-        except (redis.ConnectionError, redis.TimeoutError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)

@@ -184,13 +184,13 @@ class Evaluations:
     async def fetch(self, id: str, detail: str) -> tuple[str, bool] | None:
         """The evaluation's JSON, and whether it is final. None: there is no such evaluation."""
         keys = self._keys
-        async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.hmget(keys.evaluation(id), "total", "order", "state", "cancelled")
-            pipeline.hgetall(keys.evaluation(id, "r"))
-            pipeline.hkeys(keys.evaluation(id, "c"))
-            if detail == "full":
-                pipeline.hgetall(keys.evaluation(id, "f"))
-            (total, order, state, cancelled), judged, claimed, *rest = await pipeline.execute()
+        full = [("HGETALL", keys.evaluation(id, "f"))] if detail == "full" else []
+        (total, order, state, cancelled), judged, claimed, *rest = await self._read_together(
+            ("HMGET", keys.evaluation(id), "total", "order", "state", "cancelled"),
+            ("HGETALL", keys.evaluation(id, "r")),
+            ("HKEYS", keys.evaluation(id, "c")),
+            *full,
+        )
         if total is None:
             return None
         places = load_order(order, int(total))
@@ -202,6 +202,16 @@ class Evaluations:
         long = detail == "full" or len(judged) > FEW
         body = await beside(long, _judgements, places, judged, rest[0] if rest else {}, detail)
         return f'{head[:-1]}, "judgements": [{body}]}}', name in ("done", "cancelled")
+
+    async def _read_together(self, *commands: tuple[Any, ...]) -> list[Any]:
+        """All in one step; a full Redis refuses that, even for reads, so there one after the other, the state first."""
+        for whole in (True, False):
+            async with self._redis.pipeline(transaction=whole) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)
+                with contextlib.suppress(redis.OutOfMemoryError):
+                    return list(await pipeline.execute())
+        raise redis.OutOfMemoryError("Redis is full, and refuses even to read.")
 
     async def wait(self, id: str, seconds: float) -> None:
         """Return when the evaluation is final or unknown, or after `seconds`."""
@@ -249,10 +259,10 @@ class Evaluations:
         with self._bell(id) as bell:
             while await self.watch(id):
                 bell.clear()
-                async with self._redis.pipeline(transaction=True) as pipeline:
-                    pipeline.hmget(keys.evaluation(id), "total", "order", "state", "cancelled")
-                    pipeline.lrange(keys.evaluation(id, "o"), read, read + EVENTS_AT_ONCE - 1)
-                    (total, order, state, cancelled), fresh = await pipeline.execute()
+                (total, order, state, cancelled), fresh = await self._read_together(
+                    ("HMGET", keys.evaluation(id), "total", "order", "state", "cancelled"),
+                    ("LRANGE", keys.evaluation(id, "o"), read, read + EVENTS_AT_ONCE - 1),
+                )
                 if total is None:
                     return
                 places = load_order(order, int(total))

@@ -22,6 +22,7 @@ Keys, all under the queue's name:
     claims     zset    "<id> <index>" → end of the lease     live       set     evaluations that aren't done
     unfinished int     submissions not yet judged            events     stream  ids of evaluations with news
     workers    zset    worker → end of its lease             worker:<name>      what it runs, as JSON
+    pulse      float   when a worker was last heard, see `living.py`
     suites     zset    suite → last use                      suite:<id>[:…]     see `suite_store.py`
     kept       zset    cached result → last use              k:<name>   hash    its judgement (s) and tests (t)
     kept:sizes hash    cached result → bytes                 kept:bytes, kept:hits, kept:misses     int
@@ -303,9 +304,10 @@ local function keep(name, short, tests)
   redis.call('INCRBY', key('kept:bytes'), size)
   kept = true
 end
-for at = 6, #ARGV, 4 do
-  local index, short, tests, name = unpack(ARGV, at, at + 3)
-  local first = store(id, index, short, tests)
+for at = 6, #ARGV, 5 do
+  local index, short, tests, name, mark = unpack(ARGV, at, at + 4)
+  local asked, first = redis.call('HGET', part(id, 's'), index), 0
+  if asked and string.sub(asked, 1, #mark) == mark then first = store(id, index, short, tests) end
   if first == 1 then redis.call('LREM', part(id, 'p'), 1, index) end
   if name ~= '' then keep(name, short, tests) end
   stored = stored + first
@@ -327,8 +329,9 @@ return written
 """.replace("ENTRY", str(ENTRY_BYTES))
 )
 """prefix, id, seconds to keep results, bytes of the cache and seconds that it keeps; then for each judgement its index,
-short piece, tests, and name in the cache or nothing. Returns for each 1, or 0 where another was first; nothing where
-nobody waits. A short piece ends with `"cached": false}`, and its copy in the cache with `true}`."""
+short piece, tests, name in the cache or nothing, and fingerprint. Returns for each 1, or 0 where another was first or
+this place has another submission; nothing where nobody waits. A short piece ends with `"cached": false}`, and its copy
+in the cache with `true}`."""
 
 GIVE_BACK = (
     HELPERS
@@ -353,31 +356,3 @@ return 1
 """
 )
 """prefix, id, owner, attempts to forgive (0 or 1), judgement of what was cancelled, seconds to keep it, indexes…."""
-
-RECOVER = (
-    HELPERS
-    + """
-local _, attempts, lost, cancelled, ttl = unpack(ARGV)
-local found = {}
-for _, claim in ipairs(redis.call('ZRANGEBYSCORE', key('claims'), '-inf', clock(), 'LIMIT', 0, 1000)) do
-  local id, index = string.match(claim, '^(%S+) (%d+)$')
-  local owner = redis.call('HGET', part(id, 'c'), index)
-  redis.call('ZREM', key('claims'), claim)
-  if owner then
-    redis.call('HDEL', part(id, 'c'), index)
-    redis.call('ZREM', part(id, 't'), string.match(owner, '^[^:]*:([^:]*)') or '')
-    found[#found + 1] = claim
-    if redis.call('HEXISTS', key('e:' .. id), 'cancelled') == 1 then
-      count(id, store(id, index, cancelled, ''), ttl)
-    elseif tonumber(redis.call('HGET', part(id, 'a'), index)) >= tonumber(attempts) then
-      count(id, store(id, index, lost, ''), ttl)
-    else
-      redis.call('LPUSH', part(id, 'p'), index)
-    end
-  end
-end
-return found
-"""
-)
-"""prefix, attempts allowed, judgement of what is lost for good, of what was cancelled, seconds to keep. The turn that
-claimed (an owner is `worker:turn:number`) is as dead as its worker, and makes room for another."""

@@ -54,3 +54,8 @@ class TurnQueue:
 def new_turns(count: int) -> Sequence[str]:
     """Names for turns."""
     return [uuid.uuid4().hex for _ in range(count)]
+
+
+def turn_after(turn: str) -> str:
+    """The name of the turn that follows this one: always the same, so that who isn't sure may enqueue it again."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, turn).hex

@@ -12,6 +12,7 @@ import logging
 import signal
 import time
 import uuid
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -151,7 +152,7 @@ class TurnTaker:
         finally:
             self._heart.take_turn("", "")
             self._heart.counts.observe("turn_seconds", time.monotonic() - began)
-        self._claims.end_turn(evaluation, turn)
+        self._stop.persist(lambda: self._claims.end_turn(evaluation, turn))
 
     def _judge_for_a_while(self, evaluation: str, turn: str) -> None:
         """Judge round by round. Between two rounds of this evaluation, one of a fresh evaluation may come in.
@@ -164,7 +165,7 @@ class TurnTaker:
         while not self.stopping and (number == 0 or time.monotonic() < end):
             number += 1
             owner = f"{self._heart.worker}:{turn}:{number}"
-            found = self._claims.claim(evaluation, owner, most, overtake=self._overtake)
+            found = self._stop.persist(partial(self._claims.claim, evaluation, owner, most, overtake=self._overtake))
             if found.hits:
                 logger.info("event=cached evaluation=%s submissions=%d", found.evaluation, found.hits)
             elif not found.claims:

@@ -1,0 +1,224 @@
+"""What fails around us: Redis full, paused, emptied or on a broken disk, clocks that jump, workers killed between two
+steps. Nothing is lost, and no judgement is another program's.
+
+The slow ones, with everything that takes root or a daemon of its own, are in `python -m benchmarks.faults`.
+"""
+
+import asyncio
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from evaluator.model import Judgement, Program, Submission, TestCase, TestKind, Verdict
+from evaluator.suites import suite_id, write_suite
+from service.claims import Claim, Claims, Hold, Judged
+from service.encoding import dump_judgement
+from service.evaluations import Evaluations
+from service.intake import InlineSuite, Intake
+from service.outages import passes, remedy
+from service.redis_server import PrivateRedis, find_server
+from service.settings import Settings
+from tests.test_worker import RIGHT, SLOW, WRONG, asked, finish, running, until
+
+DATA = write_suite([TestCase(TestKind.STDIN, "1\n", "1\n")])
+SUITE = suite_id(DATA)
+SHORT, TESTS = dump_judgement(Judgement(Verdict.ACCEPTED, 1.0))
+HOUR = 3600
+
+
+def intake(*sources: str) -> Intake:
+    submissions = [Submission(Program(source), SUITE) for source in sources]
+    return Intake.of(submissions, {SUITE: InlineSuite(SUITE, DATA, 1)})
+
+
+def claim_one(claims: Claims, id: str, owner: str) -> Claim:
+    [claim] = claims.claim(id, owner).claims
+    return claim
+
+
+@pytest.fixture
+def quick(settings: Settings) -> Settings:
+    """Leases that end within the test."""
+    return settings.model_copy(update={"lease_seconds": 0.5})
+
+
+@pytest.fixture
+def store(redis_url: str) -> Iterator[redis.Redis]:
+    """The Redis itself."""
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+async def evaluations(quick: Settings):
+    """Evaluations as the API has them."""
+    made = Evaluations(quick)
+    async with made.opened():
+        yield made
+
+
+@pytest.fixture
+def claims(quick: Settings, store: redis.Redis) -> Claims:
+    """Claims as a worker has them."""
+    return Claims(store, quick)
+
+
+def beat(claims: Claims) -> None:
+    claims.heartbeat("w", '{"runtime": null}', "", "")
+
+
+def recover(store: redis.Redis, claims: Claims) -> list[str] | None:
+    store.delete("microcoder:recovery")
+    return claims.recover()
+
+
+def shift(store: redis.Redis, key: str, seconds: float) -> None:
+    """What a clock that has jumped makes of times that were written before."""
+    for member, score in store.zrange(key, 0, -1, withscores=True):
+        store.zadd(key, {member: score + seconds})
+
+
+# Redis loses its data
+
+
+async def test_a_judgement_from_before_isnt_taken_for_another_program_of_the_same_name(
+    evaluations, claims, store
+) -> None:
+    await evaluations.accept("e", intake("print(1)"))
+    late = claim_one(claims, "e", "w")
+    store.flushall()
+    await evaluations.accept("e", intake("print(2)"))
+
+    assert claims.store([Judged(late, SHORT, TESTS)]) == [False]
+
+    text, final = await evaluations.fetch("e", "summary")
+    assert '"judgements": [null]' in text
+    assert not final
+    assert claims.store([Judged(claim_one(claims, "e", "v"), SHORT, TESTS)]) == [True]
+
+
+# Redis is paused, or its clock jumps
+
+
+async def test_when_redis_was_away_who_lives_keeps_what_it_has_and_who_doesnt_is_noticed_later(
+    evaluations, claims, store
+) -> None:
+    beat(claims)
+    await evaluations.accept("e", intake("print(1)", "print(2)"))
+    alive, dead = claim_one(claims, "e", "alive"), claim_one(claims, "e", "dead")
+    for key in ("microcoder:claims", "microcoder:workers"):
+        shift(store, key, -HOUR)
+    store.incrbyfloat("microcoder:pulse", -HOUR)
+
+    assert recover(store, claims) == [], "nobody had a chance to say that it lives"
+    beat(claims)
+    assert recover(store, claims) == []
+    assert claims.renew([alive]) == [Hold.KEPT]
+    for _ in range(3):
+        time.sleep(0.2)
+        beat(claims)
+        claims.renew([alive])
+
+    assert recover(store, claims) == [f"e {dead.index}"]
+    assert claims.renew([alive]) == [Hold.KEPT]
+
+
+async def test_when_the_clock_of_redis_goes_back_a_dead_worker_is_noticed_all_the_same(
+    evaluations, claims, store
+) -> None:
+    beat(claims)
+    await evaluations.accept("e", intake("print(1)"))
+    claim_one(claims, "e", "dead")
+    for key in ("microcoder:claims", "microcoder:workers", "microcoder:e:e:t"):
+        shift(store, key, HOUR)
+    store.incrbyfloat("microcoder:pulse", HOUR)
+    store.set("microcoder:recovery", 1, ex=HOUR)
+
+    beat(claims)
+    assert not store.exists("microcoder:recovery")
+    for _ in range(3):
+        time.sleep(0.2)
+        beat(claims)
+
+    assert recover(store, claims) == ["e 0"]
+
+
+# Redis takes no writes
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (redis.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."), "memory"),
+        (
+            redis.ResponseError(
+                "Error running script (call to f_1): @user_script:5: -OOM command not allowed when used memory > 'maxm"
+            ),
+            "memory",
+        ),
+        (redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device"), "disk"),
+        (redis.exceptions.ReadOnlyError("You can't write against a read only replica."), "replica"),
+        (redis.exceptions.BusyLoadingError("Redis is loading the dataset in memory"), "answer"),
+        (redis.ResponseError("BUSY Redis is busy running a script."), "answer"),
+        (redis.TimeoutError("Timeout reading from socket"), "answer"),
+    ],
+)
+def test_what_passes_by_itself_is_told_from_a_fault_of_ours(error: redis.RedisError, word: str) -> None:
+    assert passes(error)
+    assert word in remedy(error)[0]
+    assert not passes(redis.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"))
+
+
+async def test_a_full_redis_costs_no_judgement(connect, start_worker) -> None:
+    with PrivateRedis() as server, redis.Redis.from_url(server.url) as store:
+        client = await connect(Settings(redis_url=server.url))
+        worker = start_worker(redis_url=server.url)
+        sources = [SLOW, WRONG] * 4
+        await client.post("/v1/evaluations", json=asked(*sources, id="e"))
+        await until(lambda: running(client, "e"))
+
+        store.config_set("maxmemory", 1)
+        refused = await client.post("/v1/evaluations", json=asked(RIGHT, id="f"))
+        await asyncio.sleep(2.5)  # longer than a lease: nothing can be renewed meanwhile
+        assert refused.status_code == 503
+        assert "no memory left" in refused.json()["detail"]
+        assert refused.headers["retry-after"]
+        assert (await client.get("/v1/evaluations/e")).status_code == 200
+        store.config_set("maxmemory", 0)
+
+        shown = await finish(client, "e")
+        assert [item["verdict"] for item in shown["judgements"]] == ["accepted", "wrong_answer"] * 4
+        assert worker.process.poll() is None
+        assert worker.said().count("event=judged") == 8, "each is judged once"
+
+
+async def test_a_redis_whose_disk_is_gone_costs_no_judgement(connect, start_worker, tmp_path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    socket = tmp_path / "r.sock"
+    options = ["--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "1 1"]
+    with subprocess.Popen([find_server(), *options], stdout=subprocess.DEVNULL) as server:
+        try:
+            url = f"unix://{socket}"
+            await until(lambda: asyncio.to_thread(socket.exists), 10)
+            client = await connect(Settings(redis_url=url))
+            start_worker(redis_url=url)
+            shutil.rmtree(folder)
+            await client.post("/v1/evaluations", json=asked(*[SLOW] * 20, id="e"))
+
+            async def refused() -> bool:
+                answer = await client.post("/v1/evaluations", json=asked(RIGHT))
+                assert answer.status_code in (202, 503), answer.text
+                return answer.status_code == 503 and "disk" in answer.json()["detail"]
+
+            await until(refused, 20)
+            with redis.Redis.from_url(url) as store:
+                store.config_set("stop-writes-on-bgsave-error", "no")
+
+            assert {item["verdict"] for item in (await finish(client, "e"))["judgements"]} == {"accepted"}
+        finally:
+            server.kill()
