@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from evaluator.sandbox.runner.confine import ALLOW, ARCHITECTURES, DENIED, ERRNO, SELF_ONLY, build_filter
+from evaluator.sandbox.runner.confine import ALLOW, ARCHITECTURES, DENIED, ERRNO, MMAP, SELF_ONLY, VALUES, build_filter
 
 PERMITTED, ABSENT = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
 MACHINES = pytest.mark.parametrize("machine", sorted(ARCHITECTURES))
@@ -87,6 +87,37 @@ def test_calls_on_a_process_reach_oneself_only(machine: str):
         assert call(machine, numbers[column], *[1] * index, 0) == ALLOW, name
         for target in (1, 2, 4000, 2**32 - 1):
             assert call(machine, numbers[column], *[0] * index, target) == PERMITTED, name
+
+
+@MACHINES
+def test_some_values_of_an_argument_are_denied_and_the_others_pass(machine: str):
+    column = ARCHITECTURES[machine][0]
+    for name, (*numbers, index, values) in VALUES.items():
+        for value in range(1100):
+            expected = PERMITTED if value in values else ALLOW
+            assert call(machine, numbers[column], *[0] * index, value) == expected, (name, value)
+
+
+@MACHINES
+def test_memory_is_not_shared_without_a_file(machine: str):
+    mmap = MMAP[ARCHITECTURES[machine][0]]
+    private, shared, anonymous = 0x02, 0x01, 0x20
+    for flags, expected in (
+        (private, ALLOW), (shared, ALLOW), (private | anonymous, ALLOW), (private | anonymous | 0x4000, ALLOW),
+        (shared | anonymous, PERMITTED), (shared | anonymous | 0x40000, PERMITTED),
+    ):  # fmt: skip
+        assert call(machine, mmap, 0, 4096, 3, flags) == expected, hex(flags)
+
+
+@MACHINES
+def test_the_core_limit_is_read_and_never_set(machine: str):
+    prlimit = SELF_ONLY["prlimit64"][ARCHITECTURES[machine][0]]
+    core, files = 4, 7
+    assert call(machine, prlimit, 0, core, 0, 0x7FFF00001000) == ALLOW
+    for pointer in (0x1000, 1 << 32, 0x7FFF00001000):
+        assert call(machine, prlimit, 0, core, pointer) == PERMITTED
+        assert call(machine, prlimit, 0, files, pointer) == ALLOW
+        assert call(machine, prlimit, 1, files, pointer) == PERMITTED
 
 
 @MACHINES

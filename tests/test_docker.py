@@ -111,7 +111,7 @@ def test_the_container_is_locked(backend, daemon):
         assert host["LogConfig"]["Type"] == "none"
         assert set(host["Tmpfs"]) == {"/w", "/dev/mqueue"}
         assert "size=64m" in host["Tmpfs"]["/w"] and "nr_inodes=4000" in host["Tmpfs"]["/w"]
-        assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]} == {"core": 0, "nofile": 1024}
+        assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]} == {"core": 1, "nofile": 1024}
         assert not host["Devices"] and not host["PortBindings"]
         assert [(mount["Destination"], mount["RW"]) for mount in facts["Mounts"]] == [("/run/microcoder", False)]
 

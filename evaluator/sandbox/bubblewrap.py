@@ -130,6 +130,7 @@ def build_command(descriptor: int) -> list[str]:
         find_bwrap(), *isolation, "--as-pid-1", "--new-session", "--hostname", "box",
         "--clearenv", *environment, *mount_arguments(),
         "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev",
+        "--dev-bind", "/dev/null", "/dev/zero",  # a shared mapping of it would be memory that no process is charged for
         "--size", str(SCRATCH_BYTES), "--perms", "0777", "--tmpfs", "/w",
         "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/w",
         "--", find_python(), "-s", "-P", "-B", "-c", boot, str(descriptor),

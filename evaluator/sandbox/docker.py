@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 MEBIBYTE = 1 << 20
 MEETING_POINT = "/run/microcoder"
 """Where the box sees the directory of its worker's socket."""
+NO_ZERO = Mount("/dev/zero", "/dev/null", type="bind")
+"""A shared mapping of /dev/zero would be memory that no process is charged for (`runner/confine.py`)."""
 COMMAND = ["python3", "-s", "-P", "-B", "/opt/microcoder/boot.py"]
 BOX_ENVIRONMENT = {
     **{name: value for name, value in ENVIRONMENT.items() if name != "PYTHONPATH"},
@@ -197,9 +199,9 @@ class DockerBackend:
                 "/w": f"rw,nosuid,nodev,exec,size={options.scratch},nr_inodes={options.scratch_files},mode=0777",
                 "/dev/mqueue": "ro,size=4k,mode=0700",
             },
-            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=1024, hard=1024)],
+            ulimits=[Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=1024, hard=1024)],
             log_config=LogConfig(type="none"),
-            mounts=[meeting.mount],
+            mounts=[meeting.mount, NO_ZERO],
             runtime=options.runtime or None,
         )
         return {

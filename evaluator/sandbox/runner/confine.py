@@ -25,7 +25,7 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186), "msgctl": (71, 187), "msgrcv": (70, 188), "msgsnd": (69, 189),
     "semget": (64, 190), "semctl": (66, 191), "semtimedop": (220, 192), "semop": (65, 193),
     "mq_open": (240, 180), "mq_unlink": (241, 181), "mq_timedsend": (242, 182), "mq_timedreceive": (243, 183),
-    "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+    "flock": (73, 32), "inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
@@ -53,6 +53,16 @@ SELF_ONLY = {
     "sched_setscheduler": (144, 119, 0), "sched_setparam": (142, 118, 0), "setpriority": (141, 140, 1),
     "ioprio_set": (251, 30, 1),
 }  # fmt: skip
+# Calls that are denied with some values of one argument: (x86-64, aarch64, index of the argument, values).
+# Locks and leases on files that all boxes read would tell who else runs: F_GETLK, F_OFD_*, F_SETLEASE, F_NOTIFY. A lock
+# on what the program may write to is left (F_SETLK: sqlite needs it). Larger socket buffers (SO_SNDBUF, SO_RCVBUF and
+# the forced ones) would be memory that no process is charged for. The core limit has to stay 1, see `set_limits`.
+VALUES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
+    "fcntl": (72, 25, 1, (5, 36, 37, 38, 1024, 1026)),
+    "setsockopt": (54, 208, 2, (7, 8, 32, 33)),
+    "setrlimit": (160, 164, 0, (resource.RLIMIT_CORE,)),
+}
+MMAP, MAP_PRIVATE, MAP_ANONYMOUS = (9, 222), 0x02, 0x20
 OOM_PATH, OOM_SCORE = b"/proc/self/oom_score_adj", b"1000"
 """When the box's memory is gone, the kernel takes the test and not the runner."""
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -70,7 +80,11 @@ def prctl(option: int, value: int, pointer: int = 0) -> None:
         raise OSError(errno.EPERM, f"prctl({option}) failed")
 
 
-def load(offset: int) -> tuple[int, int, int, int]:
+Instruction = tuple[int, int, int, int]
+"""Operation, jump if true, jump if false, operand."""
+
+
+def load(offset: int) -> Instruction:
     """The BPF instruction that loads the word at `offset`."""
     return (0x20, 0, 0, offset)
 
@@ -87,6 +101,15 @@ def build_filter(machine: str) -> bytes:
     for numbers in DENIED.values():
         if (denied := numbers[column]) is not None:
             code += [(0x15, 0, 1, denied), deny]
+    # Shared memory without a file stays in use when no process maps it: memory that nobody could be charged for.
+    code += [(0x15, 0, 5, MMAP[column]), load(arguments + 8 * 3), (0x45, 0, 2, MAP_ANONYMOUS)]
+    code += [(0x45, 1, 0, MAP_PRIVATE), deny, load(number)]
+    for intel, arm, index, values in VALUES.values():
+        code += [(0x15, 0, 2 * len(values) + 2, (intel, arm)[column]), load(arguments + 8 * index)]
+        for value in values:
+            code += [(0x15, 0, 1, value), deny]
+        code += [load(number)]
+    code += forbid_core_limit(SELF_ONLY["prlimit64"][column], arguments, deny, number)
     for intel, arm, index in SELF_ONLY.values():
         own = (intel, arm)[column]
         code += [(0x15, 0, 4, own), load(arguments + 8 * index), (0x15, 1, 0, 0), deny, load(number)]
@@ -94,6 +117,13 @@ def build_filter(machine: str) -> bytes:
     code += [(0x15, 0, 4, (16, 29)[column]), load(arguments + 8)]  # ioctl: no typing into a terminal
     code += [(0x15, 1, 0, 0x5412), (0x15, 0, 1, 0x541C), deny, (0x06, 0, 0, ALLOW)]
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+def forbid_core_limit(own: int, arguments: int, deny: Instruction, number: int) -> list[Instruction]:
+    """prlimit64 with RLIMIT_CORE and a new value: both halves of the pointer to it are looked at."""
+    code = [(0x15, 0, 8, own), load(arguments + 8), (0x15, 0, 5, resource.RLIMIT_CORE)]
+    code += [load(arguments + 16), (0x15, 0, 2, 0), load(arguments + 20), (0x15, 1, 0, 0), deny, load(number)]
+    return code
 
 
 def install_filter() -> None:
@@ -147,8 +177,13 @@ Rules = tuple[tuple[int, tuple[int, int]], ...]
 
 
 def set_limits() -> None:
-    """Those that never change, for this process and all that it forks."""
-    for kind, limit in ((resource.RLIMIT_NOFILE, 512), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_MEMLOCK, 0)):
+    """Those that never change, for this process and all that it forks.
+
+    A core limit of 1 and not 0: the kernel heeds no other one where `core_pattern` names a program of the host's.
+    """
+    for kind, limit in ((resource.RLIMIT_NOFILE, 512), (resource.RLIMIT_CORE, 1), (resource.RLIMIT_MEMLOCK, 0)):
+        hard = resource.getrlimit(kind)[1]
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (limit, limit))
 
 

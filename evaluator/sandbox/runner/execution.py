@@ -6,15 +6,19 @@ program runs.
 """
 
 import binascii
+import ctypes
 import json
 import os
 import stat
+import struct
 import sys
 import traceback
 from typing import Any, NoReturn
 
 from . import launch, streams, tools
 from .wire import FETCHED, NOT_COMPILED
+
+OPENAT2, AT_FDCWD, RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS = 437, -100, 0x08, 0x02
 
 
 def run_source(source: int, order: int, report: int) -> NoReturn:
@@ -68,15 +72,30 @@ def load_source(source: int, report: int) -> launch.Loaded:
 
 def fetch(name: str, report: int) -> None:
     """Append a regular file's bytes behind their number, or that there is none."""
+    data = None
     try:
-        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-        facts = os.fstat(file)
+        file = open_beneath(name)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            data = streams.read_all(file)
+        os.close(file)
     except OSError:
+        pass  # nothing there, or a link to what isn't the program's own
+    if data is None:
         streams.write_all(report, FETCHED.pack(-1))
-        return
-    if stat.S_ISREG(facts.st_mode):
-        data = streams.read_all(file)
-        streams.write_all(report, FETCHED.pack(len(data)) + data)
     else:
-        streams.write_all(report, FETCHED.pack(-1))
-    os.close(file)
+        streams.write_all(report, FETCHED.pack(len(data)) + data)
+
+
+def open_beneath(name: str) -> int:
+    """A file beneath the working directory, wherever links lead while others move them about.
+
+    Raises:
+        OSError: there is none, or the way to it leaves the working directory.
+    """
+    how = struct.pack("QQQ", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+    path = os.fsencode(name)
+    file: int = ctypes.CDLL(None, use_errno=True).syscall(OPENAT2, AT_FDCWD, path, how, len(how))
+    if file < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return file

@@ -58,10 +58,10 @@ def serve(connection: socket.socket) -> Work:
     confine.set_thread_stacks()
     confine.set_limits()
     launch.preload()
+    started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
     confine.install_filter()
     order = json.loads(control.recv(65536))
     slot = confine.Slot(order["slot"], order["private"])
-    started = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children until the moment they run a program
     description = json.dumps(describe(slot)).encode()  # imports, so before what is there is frozen
     launch.forget_runner()  # here and not in each child: what a child doesn't touch, it needn't copy
     settle(slot)

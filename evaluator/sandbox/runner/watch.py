@@ -26,6 +26,7 @@ INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
 ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside an order
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
 MAX_FILES = 2000  # inodes in scratch
+SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in bytes; how many of them aren't counted
 
 
 class Facts:
@@ -91,7 +92,9 @@ class Orders:
 class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
-    __slots__ = ("delays", "facts", "limits", "orders", "outputs", "scratch", "shared", "slot", "start")
+    __slots__ = (
+        "delays", "facts", "gone", "limits", "orders", "outputs", "scratch", "seen", "shared", "slot", "start",
+    )  # fmt: skip
 
     def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int], scratch: str) -> None:
         self.slot = slot
@@ -101,6 +104,8 @@ class Watch:
         self.scratch = scratch
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
+        self.seen: dict[int, float] = {}  # pid -> its own CPU seconds at the last look
+        self.gone = 0.0  # those of processes that were seen and have ended
         self.delays: dict[str, int] = {}  # thread -> nanoseconds that it waited for a processor
         self.start = time.monotonic()
 
@@ -142,7 +147,7 @@ class Watch:
         self.reap_strays(main)
         wall = time.monotonic() - self.start
         cpu, memory, processes = self.measure(main)
-        cpu += self.facts.cpu
+        memory += count_sockets() * SOCKET
         delay = sum(self.delays.values()) / 1e9
         self.facts.memory = max(self.facts.memory, memory)
         self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
@@ -170,8 +175,9 @@ class Watch:
         return "disk" if files.f_files - files.f_ffree > MAX_FILES else None
 
     def measure(self, main: int) -> tuple[float, int, int]:
-        """(CPU seconds, resident bytes above the runner's own, processes) of all that lives in the box."""
-        cpu, pages, processes = 0.0, 0, 0
+        """(CPU seconds, resident bytes above the runner's own, processes) of all that lived in the box so far."""
+        waited, pages, processes = self.facts.cpu, 0, 0
+        living: dict[int, float] = {}
         for name in os.listdir("/proc"):
             if not name.isdigit() or name == "1":
                 continue
@@ -181,11 +187,11 @@ class Watch:
                 continue
             processes += int(fields[17])  # threads
             self.measure_delays(name)
-            cpu += (int(fields[13]) + int(fields[14])) * TICK  # of children it has waited for
+            waited += (int(fields[13]) + int(fields[14])) * TICK  # of children it has waited for
             try:
-                cpu += time.clock_gettime((~pid << 3) | 2)  # the process's own CPU clock, in nanoseconds
+                living[pid] = time.clock_gettime((~pid << 3) | 2)  # the process's own CPU clock, in nanoseconds
             except OSError:
-                pass
+                living[pid] = self.seen.get(pid, 0.0)
             resident = int((read(f"/proc/{name}/statm").split() or [b"0", b"0"])[1])
             if pid != main:
                 resident -= self.shared.setdefault(pid, min(resident, self.shared.get(main, 0)))
@@ -193,7 +199,10 @@ class Watch:
                 self.shared[main] = resident
                 resident -= self.slot.resident // PAGE
             pages += max(0, resident)
-        return cpu, pages * PAGE, processes
+        # Nobody waits for the children of one that ignores SIGCHLD: they count with what they were last seen with.
+        self.gone += sum(used for pid, used in self.seen.items() if living.get(pid, -1.0) < used)
+        self.seen = living
+        return sum(living.values()) + max(waited, self.gone), pages * PAGE, processes
 
     def measure_delays(self, process: str) -> None:
         """How long each thread has waited for a processor. One that has ended keeps what it was last seen with: many
@@ -248,6 +257,7 @@ class Watch:
                     if self.facts.limit is None:
                         self.facts.statuses = statuses
         except ChildProcessError:
+            self.facts.cpu = max(self.facts.cpu, self.gone + sum(self.seen.values()))
             return self.facts
 
 
@@ -270,31 +280,40 @@ def clean(scratch: str, slot: Slot) -> bool:
 
 
 def remove_all() -> None:
-    """Remove what is in the current directory, however deep: one level at a time, so that no path grows too long."""
-    depth = 0
-    names: list[str] = []
+    """Remove what is in the current directory, however deep or wide: one level at a time, so that no path grows too
+    long, and each folder is listed once."""
+    levels = [remove_files()]
     while True:
-        below = None
-        for entry in list(os.scandir(".")):
-            if entry.is_dir(follow_symlinks=False):
-                os.chmod(entry.name, 0o700)
-                try:
-                    os.rmdir(entry.name)
-                except OSError:
-                    below = entry.name
-                    break
-            else:
-                os.unlink(entry.name)
-        if below is not None:
-            os.chdir(below)
-            names.append(below)
-            depth += 1
-        elif depth:
-            os.chdir("..")
-            os.rmdir(names.pop())
-            depth -= 1
-        else:
+        if levels[-1]:
+            os.chdir(levels[-1][-1])
+            levels.append(remove_files())
+            continue
+        levels.pop()
+        if not levels:
             return
+        os.chdir("..")
+        os.rmdir(levels[-1].pop())
+
+
+def remove_files() -> list[str]:
+    """Remove the files and empty folders of the current directory. Returns the other folders, open to us."""
+    folders: list[str] = []
+    for entry in list(os.scandir(".")):
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.name)
+            continue
+        os.chmod(entry.name, 0o700)
+        try:
+            os.rmdir(entry.name)
+        except OSError:
+            folders.append(entry.name)
+    return folders
+
+
+def count_sockets() -> int:
+    """How many sockets there are in the box, beyond what any program needs."""
+    fields = read("/proc/net/sockstat").split(maxsplit=3)
+    return max(0, int(fields[2]) - FREE_SOCKETS) if len(fields) > 2 else 0
 
 
 def count_oom_kills() -> int:
