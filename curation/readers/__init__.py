@@ -1,0 +1,1 @@
+"""Readers: one module a format, each a function from files to problems."""
