@@ -122,8 +122,10 @@ def build_command(descriptor: int) -> list[str]:
         isolation += ["--cap-drop", "ALL"]
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
             isolation += ["--cap-add", capability]
+        terminals = []
     else:
         isolation = ["--unshare-all"]
+        terminals = ["--remount-ro", "/dev/pts"]  # the folder would be the program's own: its mode would outlast a test
     environment = [part for name, value in ENVIRONMENT.items() for part in ("--setenv", name, value)]
     boot = (Path(__file__).parent / "boot.py").read_text("utf-8")
     return [
@@ -132,7 +134,7 @@ def build_command(descriptor: int) -> list[str]:
         "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev",
         "--dev-bind", "/dev/null", "/dev/zero",  # a shared mapping of it would be memory that no process is charged for
         "--size", str(SCRATCH_BYTES), "--perms", "0777", "--tmpfs", "/w",
-        "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/w",
+        *terminals, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/w",
         "--", find_python(), "-s", "-P", "-B", "-c", boot, str(descriptor),
     ]  # fmt: skip
 

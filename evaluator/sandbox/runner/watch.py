@@ -265,6 +265,7 @@ def clean(scratch: str, slot: Slot) -> bool:
     """Empty the scratch directory, in a child with the slot's uid. Returns whether it is empty."""
     if slot.uid is None:
         os.chmod(scratch, 0o777)
+        os.utime(scratch, (0, 0))  # it is the program's own: nothing may be told by it
     if not os.listdir(scratch):
         return True
     child = os.fork()
