@@ -68,11 +68,11 @@ def read_checker(record: object) -> Checker:
     convention, language = record.get("convention"), record.get("language", "python")
     if convention not in tuple(Convention):
         raise InvalidSuite(
-            f"'checker.convention' must be one of {', '.join(Convention)}, not {convention!r}; "
+            f"'checker.convention' must be one of {', '.join(Convention)}, not {convention!r:.60}; "
             f"a built-in checker has a 'name' instead: {', '.join(CheckerName)}."
         )
     if not isinstance(language, str) or language not in LANGUAGES:
-        raise InvalidSuite(f"'checker.language' must be one of {', '.join(LANGUAGES)}, not {language!r}.")
+        raise InvalidSuite(f"'checker.language' must be one of {', '.join(LANGUAGES)}, not {language!r:.60}.")
     files = _read_files(record.get("files"))
     limits = {name: _read_number(record[name], name, *RANGES[name]) for name in RANGES if name in record}
     if "memory_bytes" in limits:
@@ -110,7 +110,7 @@ def _refuse_unknown(record: dict[str, Any], known: tuple[str, ...]) -> None:
 
 
 def _read_number(value: object, name: str, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -math.inf < value < math.inf:
         raise InvalidSuite(f"'checker.{name}' must be a finite number, not {value!r:.60}.")
     if not low <= value <= high:
         raise InvalidSuite(f"'checker.{name}' must be between {low:g} and {high:g}, not {value!r:.60}.")
@@ -130,7 +130,7 @@ def _read_files(files: object) -> tuple[tuple[str, str], ...]:
                 f"'checker.files': {name!r:.60} is no name for a file: letters, digits and _ . + - only, "
                 "folders parted by /, none of them '..'."
             )
-        if not isinstance(text, str) or any("\ud800" <= character <= "\udfff" for character in text):
+        if not isinstance(text, str) or not _is_text(text):
             raise InvalidSuite(f"'checker.files': the content of {name!r:.60} must be text.")
     return tuple(files.items())
 
@@ -151,6 +151,11 @@ def _read_main(main: object, language: str, files: tuple[tuple[str, str], ...]) 
 def _read_flags(flags: object) -> tuple[str, ...]:
     if not isinstance(flags, list) or len(flags) > MAXIMUM_FLAGS or not all(isinstance(flag, str) for flag in flags):
         raise InvalidSuite(f"'checker.flags' must be a list of at most {MAXIMUM_FLAGS} strings.")
-    if any("\0" in flag or len(flag) > 1000 for flag in flags):
-        raise InvalidSuite("'checker.flags': a flag has at most 1000 characters, none of them NUL.")
+    if any("\0" in flag or len(flag) > 1000 or not _is_text(flag) for flag in flags):
+        raise InvalidSuite("'checker.flags': a flag is text of at most 1000 characters, none of them NUL.")
     return tuple(flags)
+
+
+def _is_text(text: str) -> bool:
+    """Whether UTF-8 can hold it."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -20,7 +20,7 @@ from evaluator.sandbox.commands import spell_execution
 from evaluator.sandbox.pool import Pool
 
 CANARY = Program("print(int(input()) + 1)")
-IMPORTS_NUMPY = re.compile(r"^\s*(?:import|from)\s+numpy\b", re.MULTILINE)
+IMPORTS_NUMPY = re.compile(r"^[ \t\f]*+(?:import|from)[ \t\f]++numpy\b", re.MULTILINE)  # linear: it is hostile text
 
 
 class Session:

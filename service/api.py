@@ -19,6 +19,7 @@ from service.evaluations import Conflict, End, Evaluations, Event, QueueFull, Un
 from service.intake import Intake, Refused, prepare
 from service.problems import Problem, from_validation, invalid, unavailable
 from service.schemas import (
+    EVALUATION_ID,
     SHA256,
     Detail,
     EvaluationIn,
@@ -45,10 +46,12 @@ Wait = Annotated[
     ),
 ]
 Listed = Annotated[Detail, Query(description="Tests that are listed: none, those that failed (at most 20), or all.")]
+Id = Annotated[str, Path(pattern=EVALUATION_ID, description="As the client chose it, or as the answer said it.")]
 SuiteId = Annotated[str, Path(pattern=SHA256, description="SHA-256 of the suite's bytes, in lower-case hexadecimals.")]
 
 
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route's documentation says of these statuses: problem details."""
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemOut"}}}
     words = {
         400: "The body isn't JSON.",
@@ -79,9 +82,9 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         "/v1/evaluations",
         summary="Evaluate one or many submissions",
         response_model=EvaluationOut,
-        responses=_refusals(400, 401, 404, 409, 413, 415, 422, 429, 503)
+        responses=refusals(400, 401, 404, 409, 413, 415, 422, 429, 503)
         | {202: {"model": EvaluationOut, "description": "Accepted, not done yet: fetch `Location`."}},
-        openapi_extra={"requestBody": _json_body("EvaluationIn")},
+        openapi_extra={"requestBody": json_body("EvaluationIn")},
     )
     async def post_evaluation(request: Request, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
         """Accept an evaluation, whole or not at all. With `wait`, answer when it is done, if it is by then.
@@ -98,9 +101,9 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         "/v1/evaluations/{id}",
         summary="Fetch an evaluation",
         response_model=EvaluationOut,
-        responses=_refusals(401, 404, 422, 503),
+        responses=refusals(401, 404, 422, 503),
     )
-    async def get_evaluation(id: str, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
+    async def get_evaluation(id: Id, wait: Wait = 0.0, detail: Listed = "failures") -> Response:
         """The evaluation as it stands, or as it stands after at most `wait` seconds."""
         return await _answer(evaluations, settings, id, wait, detail, 200)
 
@@ -108,9 +111,9 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         "/v1/evaluations/{id}",
         summary="Cancel an evaluation",
         response_model=EvaluationOut,
-        responses=_refusals(401, 404, 503),
+        responses=refusals(401, 404, 422, 503),
     )
-    async def delete_evaluation(id: str, detail: Listed = "failures") -> Response:
+    async def delete_evaluation(id: Id, detail: Listed = "failures") -> Response:
         """Drop what waits (its verdict is `cancelled`, its reward null) and stop what runs. What is judged stays."""
         if not await evaluations.cancel(id):
             raise unknown_evaluation(settings)
@@ -122,11 +125,11 @@ def _add_events(router: APIRouter, settings: Settings, evaluations: Evaluations)
         "/v1/evaluations/{id}/events",
         summary="Hear of each judgement as it is made",
         response_class=Response,
-        responses=_refusals(401, 404, 422, 503)
+        responses=refusals(401, 404, 422, 503)
         | {200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": _EVENTS}}}},
     )
     async def get_events(
-        id: str, detail: Listed = "failures", last: Annotated[int, Header(alias="Last-Event-ID", ge=0)] = 0
+        id: Id, detail: Listed = "failures", last: Annotated[int, Header(alias="Last-Event-ID", ge=0)] = 0
     ) -> Response:
         """An event `judgement` for each submission in the order of their ends, then one `done`.
 
@@ -161,7 +164,7 @@ def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations)
         "/v1/suites/{id}",
         summary="Upload a suite",
         response_model=SuiteOut,
-        responses=_refusals(401, 413, 422, 503) | {201: {"model": SuiteOut, "description": "Stored."}},
+        responses=refusals(401, 413, 415, 422, 503) | {201: {"model": SuiteOut, "description": "Stored."}},
         openapi_extra={"requestBody": {"required": True, "content": {"application/jsonl": {"schema": _SUITE_BYTES}}}},
     )
     async def put_suite(request: Request, id: SuiteId) -> Response:
@@ -182,7 +185,7 @@ def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations)
         "/v1/suites/{id}",
         summary="Fetch a suite",
         response_class=Response,
-        responses=_refusals(401, 404, 422, 503)
+        responses=refusals(401, 404, 422, 503)
         | {200: {"description": "Its bytes.", "content": {"application/jsonl": {"schema": _SUITE_BYTES}}}},
     )
     async def get_suite(id: SuiteId) -> Response:
@@ -193,11 +196,17 @@ def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations)
         headers = {"Content-Length": str(stored.size), "ETag": f'"{id}"'}
         return StreamingResponse(evaluations.suites.chunks(id), 200, headers, "application/jsonl")
 
-    @router.head("/v1/suites/{id}", summary="Ask whether a suite is stored", responses=_refusals(401, 404, 503))
+    @router.head(
+        "/v1/suites/{id}",
+        summary="Ask whether a suite is stored",
+        response_class=Response,
+        responses=refusals(401, 404, 422, 503) | {200: {"description": "It is stored."}},
+    )
     async def head_suite(id: SuiteId) -> Response:
         """200 where it is stored, 404 where it is to be uploaded."""
-        stored = await evaluations.suites.describe(id)
-        return Response(status_code=404 if stored is None else 200)
+        if await evaluations.suites.describe(id) is None:
+            raise _unknown_suites([id])
+        return Response()
 
 
 def _add_state(router: APIRouter, evaluations: Evaluations) -> None:
@@ -205,7 +214,7 @@ def _add_state(router: APIRouter, evaluations: Evaluations) -> None:
         "/v1/runtimes",
         summary="What programs run in",
         response_model=RuntimesOut,
-        responses=_refusals(401, 503),
+        responses=refusals(401, 503),
     )
     async def get_runtimes() -> Response:
         """Python, numpy, image and kind of box, as the living workers tell it."""
@@ -251,11 +260,22 @@ def _add_state(router: APIRouter, evaluations: Evaluations) -> None:
 
 
 _HEALTH_DOWN: dict[int | str, dict[str, Any]] = {503: {"model": HealthOut, "description": "Redis is away."}}
-_EVENTS = {"type": "string", "example": 'id: 1\nevent: judgement\ndata: {"index": 0, "judgement": {…}}\n\n'}
+_EVENTS = {
+    "type": "object",
+    "description": "Each event. `data` is JSON: of a judgement `{index, judgement}`, of the end `{id, state, total}`.",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "event": {"enum": ["judgement", "done"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+    "example": {"id": "1", "event": "judgement", "data": '{"index": 0, "judgement": {"verdict": "accepted"}}'},
+}
 _SUITE_BYTES = {"type": "string", "example": '{"kind": "stdin", "input": "2 3\\n", "expected": "5\\n"}\n'}
 
 
-def _json_body(name: str) -> dict[str, Any]:
+def json_body(name: str) -> dict[str, Any]:
+    """A request body of this schema, for a route that reads its body itself."""
     schema = {"$ref": f"#/components/schemas/{name}"}
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 

@@ -7,21 +7,23 @@ application starts without Redis and finds it when it comes; until then it answe
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import redis
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Match
 
 import evaluator
 from service.api import make_router
-from service.compat.routes import make_compat_router
+from service.compat.routes import BODIES, make_compat_router
 from service.evaluations import Evaluations
-from service.gate import LimitBody, RequireKey
+from service.gate import OPEN, LimitBody, RequireKey
 from service.metrics import RequestMetrics
 from service.metrics_route import make_metrics_router
 from service.observing import Observe
@@ -32,6 +34,13 @@ from service.schemas import EvaluationIn, ProblemOut, field_name
 from service.settings import Settings, load_settings
 
 logger = logging.getLogger(__name__)
+
+KEYS = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "basic": {"type": "http", "scheme": "basic", "description": "The key as password, for clients that know a URL."},
+}
+"""How a client may present its key, in the words of OpenAPI."""
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -57,10 +66,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url="/docs",
         redoc_url=None,
     )
-    app.include_router(make_router(settings, evaluations))
-    app.include_router(make_compat_router(settings, evaluations))
-    app.include_router(make_page_router(settings, evaluations))
-    app.include_router(make_metrics_router(evaluations, requests))
+    app.state.routers = [
+        make_router(settings, evaluations),
+        make_compat_router(settings, evaluations),
+        make_page_router(settings, evaluations),
+        make_metrics_router(evaluations, requests),
+    ]
+    for router in app.state.routers:
+        app.include_router(router)
     app.add_middleware(LimitBody, settings=settings)
     app.add_middleware(RequireKey, keys=settings.api_keys, also_open=OPEN_PATHS)
     app.add_middleware(Observe, metrics=requests)
@@ -70,7 +83,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(redis.RedisError, _say_away)
     app.add_exception_handler(ClientDisconnect, _say_nothing)
     app.add_exception_handler(Exception, _say_failure)
-    _document(app)
+    _document(app, settings)
     return app
 
 
@@ -81,7 +94,18 @@ async def _say_problem(request: Request, error: Exception) -> Response:
 
 async def _say_refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return plain(error.status_code, request, error.headers).response()
+    headers = {"Allow": _methods(request)} if error.status_code == 405 else error.headers
+    return plain(error.status_code, request, headers).response()
+
+
+def _methods(request: Request) -> str:
+    """Every method of a path: the framework tells those of one route."""
+    found: set[str] = set()
+    for router in request.app.state.routers:
+        for route in router.routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                found |= route.methods
+    return ", ".join(sorted(found))
 
 
 async def _say_invalid(request: Request, error: Exception) -> Response:
@@ -108,19 +132,25 @@ async def _say_failure(request: Request, error: Exception) -> Response:
     return Problem(500, "failed", "The service failed; its log says why. Try again, and report it.").response()
 
 
-def _document(app: FastAPI) -> None:
-    """Add the schemas that only this module's routes name by hand to the OpenAPI document."""
+def _document(app: FastAPI, settings: Settings) -> None:
+    """Add to the OpenAPI document the schemas that routes name by hand, and the key, where one is asked for."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate()
-            template = "#/components/schemas/{model}"
-            models = [(EvaluationIn, "validation"), (ProblemOut, "serialization")]
-            _, found = models_json_schema(models, ref_template=template)  # type: ignore[arg-type]
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]]
+            models = [(ProblemOut, "serialization"), *((model, "validation") for model in (EvaluationIn, *BODIES))]
+            _, found = models_json_schema(models, ref_template="#/components/schemas/{model}")
+            components = document.setdefault("components", {})
             for name, schema in found["$defs"].items():
-                schemas.setdefault(name, schema)
+                components.setdefault("schemas", {}).setdefault(name, schema)
+            if settings.api_keys:
+                components["securitySchemes"] = KEYS
+                document["security"] = [{name: []} for name in KEYS]
+                for path in OPEN.intersection(document["paths"]):
+                    for operation in document["paths"][path].values():
+                        operation["security"] = []
         assert app.openapi_schema is not None
         return app.openapi_schema
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 import evaluator
-from service.api import SMALL_BODY, accept, parse, read_json, unknown_evaluation
+from service.api import SMALL_BODY, Id, accept, parse, read_json, unknown_evaluation
 from service.evaluations import Evaluations, beside
 from service.intake import Intake
 from service.records import PACE_SECONDS
@@ -90,14 +90,14 @@ def _add_views(router: APIRouter, settings: Settings, evaluations: Evaluations) 
         )
 
     @router.get("/page/evaluations/{id}")
-    async def get_shown(id: str, first: First = 0) -> Response:
+    async def get_shown(id: Id, first: First = 0) -> Response:
         found = await evaluations.exhibits.evaluation(id, first)
         if found is None:
             raise unknown_evaluation(settings)
         return JSONResponse(found)
 
     @router.get("/page/evaluations/{id}/{index}")
-    async def get_submission(id: str, index: int, first: Annotated[int | None, Query(ge=0)] = None) -> Response:
+    async def get_submission(id: Id, index: int, first: Annotated[int | None, Query(ge=0)] = None) -> Response:
         found = await evaluations.exhibits.submission(id, index, first) if index >= 0 else None
         if found is None:
             raise unknown_evaluation(settings)

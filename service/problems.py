@@ -78,6 +78,8 @@ def malformed(body: bytes, fallback: str) -> Problem:
         where = f"byte {error.start} isn't UTF-8"
     except RecursionError:
         where = "it is nested too deeply"
+    except ValueError:
+        where = "it holds a number of more digits than can be read"
     else:
         where = fallback.removeprefix("Invalid JSON: ")
         if "surrogate" in where or "hex escape" in where:

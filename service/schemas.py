@@ -12,10 +12,22 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from evaluator.model import MEBIBYTE, InPlace, Order, Prelude, Reason, RewardScheme, TestKind, TestOrder, Verdict
 
 SHA256 = r"^[0-9a-f]{64}$"
-EvaluationId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+EVALUATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+EvaluationId = Annotated[str, StringConstraints(pattern=EVALUATION_ID)]
 """Letters, digits, `.`, `_` and `-`; at most 128."""
 Detail = Literal["summary", "failures", "full"]
 """Which tests a judgement lists: none; the first 20 that failed, or whose output was asked for; all."""
+
+
+def _exactly_one(one: str, other: str) -> dict[str, Any]:
+    """JSON Schema's way to say what a validator below checks: one of two fields is given, and not both."""
+    given, null = {"not": {"type": "null"}}, {"type": "null"}
+    return {
+        "oneOf": [
+            {"required": [one], "properties": {one: given, other: null}},
+            {"required": [other], "properties": {other: given, one: null}},
+        ]
+    }
 
 
 class Wire(BaseModel):
@@ -48,6 +60,8 @@ class TestIn(Wire):
 
 class SuiteIn(Wire):
     """Test cases: by the SHA-256 of an uploaded suite, or here."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one("id", "tests"))
 
     id: str | None = Field(None, pattern=SHA256)
     tests: list[TestIn] | None = Field(None, min_length=1)
@@ -110,6 +124,8 @@ class Rules(Wire):
 class SubmissionIn(Rules):
     """A program, or a model's answer that holds one, to be judged against a suite."""
 
+    model_config = ConfigDict(json_schema_extra=_exactly_one("program", "answer"))
+
     program: ProgramIn | None = None
     answer: str | None = Field(None, description="A model's whole answer: its last complete code block is judged.")
     whole_text_if_unfenced: bool = Field(False, description="An answer without any code block is itself the program.")
@@ -139,7 +155,7 @@ EXAMPLE: dict[str, Any] = {
 class EvaluationIn(Rules):
     """One or many submissions, accepted or refused as a whole."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE], **_exactly_one("submission", "submissions")})
 
     id: EvaluationId | None = Field(
         None, description="Chosen by the client, so that it may post again after a broken connection: judged once."

@@ -6,6 +6,8 @@ from pathlib import PurePosixPath
 
 from evaluator.model import MEBIBYTE
 
+LONGEST_NAME, LONGEST_PART = 4_000, 255
+"""Bytes of a file's name, and of one part of it."""
 MAX_FILES = 1_000
 MAX_BYTES = 48 * MEBIBYTE
 """A box's scratch holds 64 MiB, and the program wants to write there as well."""
@@ -16,15 +18,20 @@ class BadFiles(ValueError):
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that lead out of the run's directory.
+    """Refuse names that lead out of the run's directory, and those that no file can have.
 
     Raises:
         BadFiles: names the first.
     """
     for name in names:
         path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name or len(name) > 4000:
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
             raise BadFiles(f"{name[:80]!r} isn't a name beneath the run's directory: make it relative, without '..'.")
+        if name.endswith(("/", "/.")):
+            raise BadFiles(f"{name[:80]!r} is a folder's name: name a file in it.")
+        if len(name.encode()) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in path.parts):
+            bounds = f"a name has at most {LONGEST_NAME} bytes, and {LONGEST_PART} between slashes"
+            raise BadFiles(f"{name[:80]!r}… is too long: {bounds}.")
 
 
 def check_files(files: Iterable[tuple[str, str]]) -> None:
@@ -33,9 +40,12 @@ def check_files(files: Iterable[tuple[str, str]]) -> None:
     Raises:
         BadFiles: says what is wrong.
     """
-    total, count = 0, 0
+    total, count, paths = 0, 0, set()
     for name, text in files:
         check_names([name])
+        if (path := PurePosixPath(name)) in paths:
+            raise BadFiles(f"{name[:80]!r} is there twice: keep one.")
+        paths.add(path)
         try:
             total += len(binascii.a2b_base64(text, strict_mode=True))
         except ValueError:  # binascii.Error is one, and so is text that isn't ASCII

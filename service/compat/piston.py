@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse, Response
 
 from evaluator.executions import Execution
 from evaluator.model import Limits, Verdict
-from service.api import SMALL_BODY
+from service.api import SMALL_BODY, json_body, refusals
+from service.compat.documents import ExecuteOut, PistonRuntimeOut, messages
 from service.compat.file_names import BadFiles, check_files
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer, Ran, exit_status
 from service.compat.piston_versions import BadSelector, parse_version, satisfies
@@ -106,7 +107,7 @@ class Runtimes:
         except BadSelector:
             fit = []
         if language not in NAMES or not fit:
-            raise Refusal(f"{language}-{selector} runtime is unknown")
+            raise Refusal(f"{language[:40]}-{selector[:40]} runtime is unknown")
         return fit[0]
 
 
@@ -114,13 +115,26 @@ def add_piston(router: APIRouter, settings: Settings, evaluations: Evaluations, 
     """The routes."""
     runtimes = Runtimes(evaluations)
 
-    @router.get("/api/v2/runtimes", summary="Languages (Piston)", tags=["Piston"])
+    @router.get(
+        "/api/v2/runtimes",
+        summary="Languages (Piston)",
+        tags=["Piston"],
+        response_model=list[PistonRuntimeOut],
+        responses=refusals(401, 503),
+    )
     async def get_runtimes() -> list[Document]:
         """One entry for each version of Python that a living worker runs."""
         versions = await runtimes.versions()
         return [{"language": "python", "version": version, "aliases": list(ALIASES)} for version in versions]
 
-    @router.post("/api/v2/execute", summary="Run a program (Piston)", tags=["Piston"])
+    @router.post(
+        "/api/v2/execute",
+        summary="Run a program (Piston)",
+        tags=["Piston"],
+        response_model=ExecuteOut,
+        responses=messages(400, 415, 503),
+        openapi_extra={"requestBody": json_body("JobIn")},
+    )
     async def execute(request: Request) -> Response:
         """`{"language", "version", "files", "stdin"?, "args"?, "run_timeout"?, "run_memory_limit"?, …}`."""
         try:

@@ -6,7 +6,10 @@ As https://github.com/npm/node-semver describes ranges, without hyphens and pre-
 import re
 
 Version = tuple[int, int, int]
-_COMPARATOR = re.compile(r"(\^|~|>=|<=|>|<|=)?\s*v?(\d+|[xX*])(?:\.(\d+|[xX*]))?(?:\.(\d+|[xX*]))?(?:\s+|$)")
+_NUMBER = r"([0-9]{1,9}|[xX*])"
+_COMPARATOR = re.compile(rf"(\^|~|>=|<=|>|<|=)?\s*v?{_NUMBER}(?:\.{_NUMBER})?(?:\.{_NUMBER})?(?:\s+|$)")
+LONGEST = 256
+"""Characters of a selector."""
 
 
 class BadSelector(ValueError):
@@ -25,6 +28,8 @@ def satisfies(version: Version, selector: str) -> bool:
     Raises:
         BadSelector: it is no selector.
     """
+    if len(selector) > LONGEST:
+        raise BadSelector(selector[:LONGEST])
     held = [_all_hold(version, part.strip()) for part in selector.split("||")]  # all are read: a bad one is an error
     return any(held)
 

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from evaluator.model import Submission, Verdict
-from service.api import read_json
+from service.api import json_body, read_json, refusals
+from service.compat.documents import RewardsOut
 from service.compat.labels import BadLabel, read_label
 from service.compat.performing import RETRY_AFTER, NotNow, Performer
 from service.evaluations import UnknownSuites, beside
@@ -64,7 +65,14 @@ class Sample:
 def add_remote_rewards(router: APIRouter, settings: Settings, performer: Performer) -> None:
     """The routes."""
 
-    @router.post("/rewards/openrlhf", summary="Rewards (OpenRLHF)", tags=["Rewards"])
+    @router.post(
+        "/rewards/openrlhf",
+        summary="Rewards (OpenRLHF)",
+        tags=["Rewards"],
+        response_model=RewardsOut,
+        responses=refusals(400, 401, 404, 413, 415, 422, 503),
+        openapi_extra={"requestBody": json_body("OpenRlhfIn")},
+    )
     async def openrlhf(request: Request) -> Response:
         """Rewards of answers, each judged against the tests in its label."""
         asked = _parse(OpenRlhfIn, await read_json(request))
@@ -77,7 +85,14 @@ def add_remote_rewards(router: APIRouter, settings: Settings, performer: Perform
         logs = {f"verdict_{verdict}": [float(j["verdict"] == verdict) for j in judged] for verdict in VERDICTS_LOGGED}
         return JSONResponse({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
-    @router.post("/rewards/slime", summary="A reward (slime)", tags=["Rewards"])
+    @router.post(
+        "/rewards/slime",
+        summary="A reward (slime)",
+        tags=["Rewards"],
+        response_model=float,
+        responses=refusals(400, 401, 404, 413, 415, 422, 503),
+        openapi_extra={"requestBody": json_body("SlimeIn")},
+    )
     async def slime(request: Request) -> Response:
         """The reward of one answer: a number."""
         asked = _parse(SlimeIn, await read_json(request))

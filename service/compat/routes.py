@@ -3,12 +3,16 @@
 from fastapi import APIRouter
 
 from service.compat.performing import Performer
-from service.compat.piston import add_piston
-from service.compat.remote_reward import add_remote_rewards
+from service.compat.piston import JobIn, add_piston
+from service.compat.remote_reward import OpenRlhfIn, SlimeIn, add_remote_rewards
 from service.compat.sandboxfusion import add_run_code
 from service.compat.sandboxfusion_datasets import add_datasets
+from service.compat.sandboxfusion_wire import PromptByIdIn, PromptsIn, RunCodeIn, SubmitIn
 from service.evaluations import Evaluations
 from service.settings import Settings
+
+BODIES = (RunCodeIn, PromptsIn, PromptByIdIn, SubmitIn, JobIn, OpenRlhfIn, SlimeIn)
+"""What these routes are sent."""
 
 
 def make_compat_router(settings: Settings, evaluations: Evaluations) -> APIRouter:

@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, Response
 
 from evaluator.executions import Execution
 from evaluator.model import MEBIBYTE
-from service.api import SMALL_BODY, read_json
+from service.api import SMALL_BODY, json_body, read_json
+from service.compat.documents import RunCodeOut, details
 from service.compat.file_names import BadFiles, check_files, check_names
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer
 from service.compat.sandboxfusion_wire import IGNORED_NAME, LANGUAGES, OURS, Document, RunCodeIn, write_run
@@ -43,7 +44,14 @@ class Refusal(Exception):
 def add_run_code(router: APIRouter, settings: Settings, performer: Performer) -> None:
     """The routes of the sandbox."""
 
-    @router.post("/run_code", summary="Run a program (SandboxFusion)", tags=["SandboxFusion"])
+    @router.post(
+        "/run_code",
+        summary="Run a program (SandboxFusion)",
+        tags=["SandboxFusion"],
+        response_model=RunCodeOut,
+        responses=details(422, 504),
+        openapi_extra={"requestBody": json_body("RunCodeIn")},
+    )
     async def run_code(request: Request) -> Response:
         """`{"code", "language"?, "stdin"?, "run_timeout"?, "memory_limit_MB"?, "files"?, "fetch_files"?}`."""
         try:
@@ -62,7 +70,7 @@ def add_run_code(router: APIRouter, settings: Settings, performer: Performer) ->
         return Response(answer, media_type="application/json")
 
     @router.get("/v1/ping", summary="Whether it is there", tags=["SandboxFusion"])
-    @router.post("/v1/ping", include_in_schema=False)
+    @router.post("/v1/ping", summary="Whether it is there, as its clients ask", tags=["SandboxFusion"])
     async def ping() -> str:
         """Always `"pong"`; `/health` says more."""
         return "pong"

@@ -16,10 +16,12 @@ from evaluator.errors import InvalidSubmission
 from evaluator.extraction import extract_code
 from evaluator.model import Limits, Program, Submission, TestCase, TestKind, Verdict
 from evaluator.suites import suite_id, write_suite
-from service.api import read_json
+from service.api import json_body, read_json, refusals
+from service.compat.documents import PromptOut, SubmitOut, details
 from service.compat.performing import QUEUE_SECONDS, NotNow, Performer, Ran
 from service.compat.sandboxfusion import Refusal, check_language, read_body
 from service.compat.sandboxfusion_wire import (
+    CodeTestIn,
     Document,
     PromptByIdIn,
     PromptsIn,
@@ -43,34 +45,62 @@ _TEXTS = TypeAdapter(list[str])
 def add_datasets(router: APIRouter, settings: Settings, performer: Performer) -> None:
     """The routes of data sets."""
 
-    @router.get("/list_datasets", summary="None is stored here", tags=["SandboxFusion"])
+    @router.get("/list_datasets", summary="None is stored here", tags=["SandboxFusion"], responses=refusals(401))
     async def list_datasets() -> list[str]:
         """Problems come inside requests, as `config.provided_data`."""
         return []
 
-    @router.post("/list_ids", summary="Ids of the problems in the request", tags=["SandboxFusion"])
+    @router.post(
+        "/list_ids",
+        summary="Ids of the problems in the request",
+        tags=["SandboxFusion"],
+        response_model=list[int | str],
+        responses=details(400, 422),
+        openapi_extra={"requestBody": json_body("PromptsIn")},
+    )
     async def list_ids(request: Request) -> Response:
         return await _answer(request, PromptsIn, lambda asked: [row.id for row in _page(asked)])
 
-    @router.post("/get_prompts", summary="Prompts of the problems in the request", tags=["SandboxFusion"])
+    @router.post(
+        "/get_prompts",
+        summary="Prompts of the problems in the request",
+        tags=["SandboxFusion"],
+        response_model=list[PromptOut],
+        responses=details(400, 422),
+        openapi_extra={"requestBody": json_body("PromptsIn")},
+    )
     async def get_prompts(request: Request) -> Response:
         return await _answer(request, PromptsIn, lambda asked: [_prompt(row) for row in _page(asked)])
 
-    @router.post("/get_prompt_by_id", summary="Prompt of one problem in the request", tags=["SandboxFusion"])
+    @router.post(
+        "/get_prompt_by_id",
+        summary="Prompt of one problem in the request",
+        tags=["SandboxFusion"],
+        response_model=PromptOut,
+        responses=details(400, 422),
+        openapi_extra={"requestBody": json_body("PromptByIdIn")},
+    )
     async def get_prompt_by_id(request: Request) -> Response:
         return await _answer(request, PromptByIdIn, lambda asked: _prompt(_find(asked)))
 
-    @router.post("/get_metrics", summary="Nothing", tags=["SandboxFusion"])
+    @router.post("/get_metrics", summary="Nothing", tags=["SandboxFusion"], responses=refusals(401, 413))
     async def get_metrics() -> Document:
         """Results are what `/submit` answered; there is nothing to add."""
         return {}
 
-    @router.post("/get_metrics_function", summary="Nothing", tags=["SandboxFusion"])
+    @router.post("/get_metrics_function", summary="Nothing", tags=["SandboxFusion"], responses=refusals(401, 413))
     async def get_metrics_function() -> Document:
         """No program of ours is sent to be executed elsewhere."""
         return {"function": None}
 
-    @router.post("/submit", summary="Judge a completion (SandboxFusion)", tags=["SandboxFusion"])
+    @router.post(
+        "/submit",
+        summary="Judge a completion (SandboxFusion)",
+        tags=["SandboxFusion"],
+        response_model=SubmitOut,
+        responses=details(400, 422, 504),
+        openapi_extra={"requestBody": json_body("SubmitIn")},
+    )
     async def submit(request: Request) -> Response:
         """`{"dataset", "id", "completion", "config": {"language", "provided_data", "run_timeout"?, "extra"?}}`."""
         try:
@@ -171,7 +201,7 @@ def _read_tests(row: RowIn, config: TestConfigIn) -> list[TestCase]:
         if isinstance(test, str):
             test = json.loads(test)
         cases = _READERS[kind](test, row)
-    except (ValueError, TypeError, KeyError) as error:  # pydantic's is a ValueError
+    except (ValueError, RecursionError) as error:  # pydantic's is a ValueError
         raise Refusal(400, f"The tests of this problem aren't those of a {kind}: {_first_line(error)}") from None
     if not cases:
         raise Refusal(400, "This problem has no test.")
@@ -191,9 +221,10 @@ def _read_assertions(test: Any, row: RowIn) -> list[TestCase]:
 
 def _read_code(test: Any, row: RowIn) -> list[TestCase]:
     """AutoEvalDataset: test code that would be appended to the program."""
-    if test.get("asset"):
+    asked = CodeTestIn.model_validate(test)
+    if asked.asset:
         raise ValueError("files beside the test code ('asset') aren't supported.")
-    return [TestCase(TestKind.ASSERTION, str(test["code"]))]
+    return [TestCase(TestKind.ASSERTION, asked.code)]
 
 
 _READERS = {"CommonOJDataset": _read_stdio, "AutoEvalDataset": _read_code, "MBPPDataset": _read_assertions}

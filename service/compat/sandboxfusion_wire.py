@@ -106,6 +106,13 @@ class StdioTestIn(Asked):
     output: StreamsIn = StreamsIn()
 
 
+class CodeTestIn(Asked):
+    """The test of an AutoEvalDataset."""
+
+    code: str
+    asset: Any = None
+
+
 def write_run(ran: Ran) -> Document:
     """A run as `/run_code` answers it."""
     return {

@@ -11,7 +11,7 @@ from microcoder_client.cases import TestCase, assertion_test, functional_test, s
 from microcoder_client.exceptions import UnreadableTests
 
 INVALID = object()
-_CODE = re.compile(r"^\s*(?:assert\b|def |class |from |import |@|check\()", re.M)
+_CODE = re.compile(r"^[ \t]*(?:assert\b|def |class |from |import |@|check\()", re.M)
 _FUNCTIONAL = frozenset({"functional", "function_call", "call_based", "function"})
 _STDIN = frozenset({"stdin", "stdin_stdout", "standard_input", "stdio"})
 
