@@ -8,6 +8,8 @@ from evaluator.model import MEBIBYTE
 
 LONGEST_NAME, LONGEST_PART = 4_000, 255
 """Bytes of a file's name, and of one part of it."""
+DEEPEST = 100
+"""Parts of a name."""
 MAX_FILES = 1_000
 MAX_BYTES = 48 * MEBIBYTE
 """A box's scratch holds 64 MiB, and the program wants to write there as well."""
@@ -32,6 +34,18 @@ def check_names(names: Iterable[str]) -> None:
         if len(name.encode()) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in path.parts):
             bounds = f"a name has at most {LONGEST_NAME} bytes, and {LONGEST_PART} between slashes"
             raise BadFiles(f"{name[:80]!r}… is too long: {bounds}.")
+        if len(path.parts) > DEEPEST:
+            raise BadFiles(f"{name[:80]!r}… lies {len(path.parts)} folders deep: at most {DEEPEST} may be.")
+
+
+def check_number(count: int) -> None:
+    """Refuse too many.
+
+    Raises:
+        BadFiles: says how many may be.
+    """
+    if count > MAX_FILES:
+        raise BadFiles(f"{count} files are too many: at most {MAX_FILES} may be.")
 
 
 def check_files(files: Iterable[tuple[str, str]]) -> None:
@@ -51,5 +65,6 @@ def check_files(files: Iterable[tuple[str, str]]) -> None:
         except ValueError:  # binascii.Error is one, and so is text that isn't ASCII
             raise BadFiles(f"The content of {name[:80]!r} isn't base 64: encode the file's bytes.") from None
         count += 1
-    if count > MAX_FILES or total > MAX_BYTES:
-        raise BadFiles(f"{count} files of {total} bytes are too much: at most {MAX_FILES} of {MAX_BYTES} bytes fit.")
+    check_number(count)
+    if total > MAX_BYTES:
+        raise BadFiles(f"The files have {total} bytes: at most {MAX_BYTES} fit.")

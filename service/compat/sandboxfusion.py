@@ -15,7 +15,7 @@ from evaluator.executions import Execution
 from evaluator.model import MEBIBYTE
 from service.api import SMALL_BODY, json_body, read_json
 from service.compat.documents import RunCodeOut, details
-from service.compat.file_names import BadFiles, check_files, check_names
+from service.compat.file_names import BadFiles, check_files, check_names, check_number
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer
 from service.compat.sandboxfusion_wire import IGNORED_NAME, LANGUAGES, OURS, Document, RunCodeIn, write_run
 from service.evaluations import beside
@@ -89,6 +89,7 @@ def _read(body: bytes, settings: Settings) -> tuple[RunCodeIn, Execution]:
         raise wrong_field(("body", "files"), str(error)) from None
     try:
         check_names(asked.fetch_files)
+        check_number(len(asked.fetch_files))
     except BadFiles as error:
         raise wrong_field(("body", "fetch_files"), str(error)) from None
     return asked, Execution(asked.stdin or "", files=files, fetch=tuple(dict.fromkeys(asked.fetch_files)))
