@@ -14,6 +14,7 @@ from evaluator.judge import Judge
 from evaluator.model import Judgement, Limits, Policy, Program, Submission, Suite, Verdict
 from evaluator.sandbox.pool import Pool, open_pool
 from evaluator.suites import read_suite, write_suite
+from evaluator.suspicions import describe
 
 REASON_CHARACTERS = 400
 
@@ -174,7 +175,7 @@ def given(rules: Limits | Policy, default: Limits | Policy) -> dict[str, Any]:
 def explain(judgement: Judgement | microcoder_client.Judgement) -> str:
     """One line on a judgement: what its first failed test says; or, where all passed, the rungs that accepted."""
     failed = next((test for test in judgement.tests if test.index == judgement.first_failed), None)
-    said = [judgement.reason, judgement.detail, judgement.suspicion]
+    said = [judgement.reason, judgement.detail, describe(judgement.suspicions)]
     if failed is not None:
         match = failed.match
         said.append(f"test {failed.index}")

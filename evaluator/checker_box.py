@@ -15,6 +15,7 @@ from evaluator.errors import BoxLost, CheckerFailed
 from evaluator.model import CheckerProgram, Convention, Limits, Match, Program, TestCase
 from evaluator.sandbox.base import CRASHED, Artifact, Call, CompileFailure, Limit, Run
 from evaluator.sandbox.pool import Pool
+from evaluator.suspicions import Suspicion, SuspicionKind
 
 KEPT = 16
 """Compiled checkers that are kept, the last used ones."""
@@ -34,7 +35,7 @@ class Ruling:
     """What a checker says of one output. `suspicion`: the output broke the checker, which judges others."""
 
     match: Match
-    suspicion: str | None = None
+    suspicion: Suspicion | None = None
 
 
 class CheckerBox:
@@ -71,7 +72,8 @@ class CheckerBox:
         if known == output or _rule(checker, self._run(checker, test, known)) is None:
             raise CheckerFailed(f"{what} It can't judge the expected answer either. {_message(run)}".strip())
         said = f"{what} It can judge the expected answer, so this output is to blame."
-        return Ruling(_reject(said), suspicion=f"The output of the program broke the checker. {said}")
+        note = Suspicion(SuspicionKind.CHECKER_BROKEN, f"The output of the program broke the checker. {said}")
+        return Ruling(_reject(said), note)
 
     def _run(self, checker: CheckerProgram, test: TestCase, output: bytes) -> Run:
         """One run, in a second box if the first is lost."""

@@ -4,19 +4,16 @@ Limits first, then the program's end, then comparison, or the suite's checker. O
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from evaluator.checker_box import CheckerBox, Ruling
+from evaluator.checker_box import CheckerBox
 from evaluator.checkers import policy_of
 from evaluator.comparison import answers
-from evaluator.comparison.ladder import compare, compare_value
 from evaluator.errors import CheckerFailed, SandboxError
 from evaluator.executions import Outputs
 from evaluator.model import (
-    CheckerProgram,
     Judgement,
-    Limits,
     Match,
     NamedChecker,
     Policy,
@@ -31,15 +28,20 @@ from evaluator.model import (
     TestResult,
     Verdict,
 )
+from evaluator.rules import Rules, nothing
+from evaluator.run_signs import look_at_run
 from evaluator.sandbox.base import Call, Limit, Run
 from evaluator.sandbox.commands import read_fetched
 from evaluator.sandbox.pool import Pool
 from evaluator.sandbox.runner.values import decode_result
 from evaluator.session import Session
+from evaluator.source_signs import look_at_source
+from evaluator.suspicions import Suspicion
 
 MAX_STDERR = 2_000
 """Bytes of the program's stderr that a result keeps: the end, where the error is."""
 MAX_OUTPUT = 1 << 20
+UNREADABLE = "What the function returned can't be read as a value."
 KEPT_SUITES = 4096
 """Suites whose failures are remembered, the last failed ones."""
 VERDICT_OF_LIMIT = {
@@ -65,8 +67,12 @@ def never() -> bool:
     return False
 
 
-def nothing() -> None:
-    """No one to tell."""
+def first_of_each_kind(notes: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+    """One note a kind, in order."""
+    first: dict[str, Suspicion] = {}
+    for note in notes:
+        first.setdefault(note.kind, note)
+    return tuple(first.values())
 
 
 class Judge:
@@ -101,7 +107,8 @@ class Judge:
             calls = [build_call(suite.tests[index], submission.program) for index in order]
             failure = session.load(calls)
             if failure is not None:
-                return self._finish(submission, suite, [], Verdict.COMPILE_ERROR, failure.message)
+                judgement = self._finish(submission, suite, [], Verdict.COMPILE_ERROR, failure.message)
+                return replace(judgement, suspicions=tuple(session.suspicions))
             return self._run(session, submission, suite, order, calls, cancelled, progress)
         except SandboxError as error:
             judgement = self._finish(submission, suite, [], Verdict.INTERNAL_ERROR, str(error))
@@ -125,7 +132,9 @@ class Judge:
         judgement = self._finish(submission, nothing_expected, [replace(result, output=None)], None, None)
         size = MAX_OUTPUT if judgement.verdict is Verdict.OUTPUT_LIMIT else None
         fetched = read_fetched(submission.execution.fetch, run.value or b"")
-        return replace(judgement, suspicion=session.suspicion), Outputs(run.stdout[:size], run.stderr[:size], fetched)
+        return replace(judgement, suspicions=tuple(session.suspicions)), Outputs(
+            run.stdout[:size], run.stderr[:size], fetched
+        )
 
     def _run(
         self,
@@ -159,9 +168,10 @@ class Judge:
         finally:
             runs.close()
         judgement = self._finish(submission, suite, results, stopped, None)
-        suspicions = [text for text in (session.suspicion, *rules.suspicions) if text is not None]
         reason = Reason.CHECKER_FAILED if judgement.verdict is Verdict.INTERNAL_ERROR else None
-        return replace(judgement, suspicion=" ".join(suspicions) or None, reason=reason)
+        assert submission.program is not None
+        notes = [*session.suspicions, *rules.suspicions, *look_at_source(submission.program, suite.tests)]
+        return replace(judgement, suspicions=first_of_each_kind(notes), reason=reason)
 
     def _order(self, submission: Submission, suite: Suite) -> Sequence[int]:
         """The tests' numbers, in the order in which they are to be run."""
@@ -223,43 +233,6 @@ def compute_reward(verdict: Verdict, results: list[TestResult], tests: int, sche
     return 1.0 if verdict is Verdict.ACCEPTED else 0.0
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What a submission's runs are judged by."""
-
-    limits: Limits
-    policy: Policy
-    checkers: CheckerBox | None = None
-    checker: CheckerProgram | None = None
-    progress: Callable[[], None] = nothing
-    suspicions: list[str] = field(default_factory=list)
-    keep_outputs: bool = False
-
-    def compare(self, test: TestCase, output: bytes) -> Match | None:
-        """Standard output against what is expected. None: nothing is.
-
-        Raises:
-            CheckerFailed: the suite's checker gives no answer.
-        """
-        if self.checker is not None:
-            return self.check(test, output)
-        return None if test.expected is None else compare(test.expected, output, self.policy)
-
-    def compare_value(self, test: TestCase, value: object) -> Match | None:
-        """A returned value against the expected one. A checker reads it as a line of JSON."""
-        if self.checker is not None:
-            return self.check(test, answers.spell(value).encode("utf-8", "surrogatepass") + b"\n")
-        return None if test.expected is None else compare_value(test.expected, value, self.policy)
-
-    def check(self, test: TestCase, output: bytes) -> Match:
-        """What the suite's checker says."""
-        assert self.checkers is not None and self.checker is not None
-        ruling: Ruling = self.checkers.check(self.checker, test, output, self.progress)
-        if ruling.suspicion is not None:
-            self.suspicions.append(ruling.suspicion)
-        return ruling.match
-
-
 def build_call(test: TestCase, program: Program) -> Call:
     """What the box is told of a test: never its expected output."""
     data = test.input.encode("utf-8", "surrogateescape")
@@ -286,6 +259,8 @@ def judge_run(index: int, test: TestCase, run: Run, rules: Rules) -> TestResult:
             verdict, match, detail = JUDGES[test.kind](test, run, rules)
         except CheckerFailed as error:
             verdict, detail = Verdict.INTERNAL_ERROR, str(error)
+    if not run.shared and (sign := look_at_run(index, test, run, readable=detail != UNREADABLE)) is not None:
+        rules.suspicions.append(sign)
     stderr = run.stderr[-MAX_STDERR:].decode("utf-8", "replace")
     return TestResult(
         index=index,
@@ -371,7 +346,7 @@ def judge_functional(test: TestCase, run: Run, rules: Rules) -> Outcome:
     try:
         answer = choose_answer(test, run.value, rules.policy)
     except ValueError:
-        return Verdict.WRONG_ANSWER, None, "What the function returned can't be read as a value."
+        return Verdict.WRONG_ANSWER, None, UNREADABLE
     verdict, match, _ = conclude(rules.compare_value(test, answer.value))
     if match is None or match.matched or answer.remark is None:
         return verdict, match, None

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from evaluator.errors import InvalidSubmission
 from evaluator.executions import Execution
+from evaluator.suspicions import Suspicion
 
 MEBIBYTE = 1 << 20
 
@@ -394,5 +395,6 @@ class Judgement:
     memory_bytes: int = 0
     detail: str | None = None
     reason: Reason | None = None
-    suspicion: str | None = None
     runtime: Runtime | None = None
+    suspicions: tuple[Suspicion, ...] = ()
+    """Known ways to earn a reward without the answer that were seen. They change nothing."""

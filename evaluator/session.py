@@ -18,6 +18,7 @@ from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Launcher, Run, Series
 from evaluator.sandbox.commands import spell_execution
 from evaluator.sandbox.pool import Pool
+from evaluator.suspicions import Suspicion, SuspicionKind
 
 CANARY = Program("print(int(input()) + 1)")
 IMPORTS_NUMPY = re.compile(r"^[ \t\f]*+(?:import|from)[ \t\f]++numpy\b", re.MULTILINE)  # linear: it is hostile text
@@ -35,7 +36,7 @@ class Session:
         self._limits = limits
         self._box: Box | None = None
         self._artifact: Artifact | None = None
-        self.suspicion: str | None = None
+        self.suspicions: list[Suspicion] = []
 
     def load(self, calls: list[Call]) -> CompileFailure | None:
         """Compile, for these calls. A box that dies of it is replaced once; a second that dies proves nothing against
@@ -46,7 +47,7 @@ class Session:
             except BoxLost:
                 self._drop()
                 if attempt == 1 and self._canary_lives():
-                    self.suspicion = "Two fresh boxes ended while they compiled this program."
+                    self._suspect("Two fresh boxes ended while they compiled this program.")
                     return CompileFailure("The program ends the compiler's box.")
                 continue
             if isinstance(loaded, CompileFailure):
@@ -103,9 +104,7 @@ class Session:
                     raise BoxLost(
                         f"Two boxes were lost under test {first + index}, and a harmless program failed too."
                     ) from error
-                self.suspicion = (
-                    f"Test {first + index} ended two fresh boxes; a harmless program passed in the same place."
-                )
+                self._suspect(f"Test {first + index} ended two fresh boxes; a harmless program passed there.")
                 yield blame(self._limits)
                 index, losses = index + 1, 0
             finally:
@@ -128,6 +127,9 @@ class Session:
         if self._running is not None:
             self._running.close()
         return next(self._run_apart([call], False))
+
+    def _suspect(self, detail: str) -> None:
+        self.suspicions.append(Suspicion(SuspicionKind.BOX_ENDED, detail))
 
     def _canary_lives(self) -> bool:
         try:

@@ -11,6 +11,7 @@ from evaluator.errors import SandboxError
 from evaluator.executions import Outputs
 from evaluator.model import Judgement, Reason, Submission, Suite, Verdict
 from evaluator.sandbox.base import Box
+from evaluator.suspicions import SEEN_IN_RUNS
 from service.claims import Claim, Hold, Judged
 from service.encoding import dump_judgement, dump_outputs, first_rung
 from service.hand import Hand
@@ -190,6 +191,8 @@ class Desk:
             if test.verdict is not Verdict.SKIPPED:
                 self._counts.add(f"tests:{test.verdict}")
                 self._counts.observe("test_seconds", test.wall_seconds)
+        for note in judgement.suspicions:
+            self._counts.add(f"suspicions:{note.kind}")
 
     def _is_unwanted(self) -> bool:
         return self._stop.overdue or self._hand.look() is not Hold.KEPT
@@ -198,7 +201,8 @@ class Desk:
 def _judged(claim: Claim, judgement: Judgement, outputs: Outputs | None, seconds: float) -> Judged:
     short, tests = dump_judgement(judgement)
     verdicts = {judgement.verdict, *(test.verdict for test in judgement.tests)}
-    lasting = verdicts <= LASTING and judgement.suspicion is None and claim.submission.execution is None
+    is_certain = SEEN_IN_RUNS.isdisjoint(note.kind for note in judgement.suspicions)
+    lasting = verdicts <= LASTING and is_certain and claim.submission.execution is None
     if outputs is not None:
         tests = dump_outputs(outputs)
     note = f"verdict={judgement.verdict} rung={first_rung(judgement.tests)} ms={seconds * 1000:.0f}"

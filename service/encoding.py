@@ -31,6 +31,7 @@ from evaluator.model import (
     TestResult,
     Verdict,
 )
+from evaluator.suspicions import describe
 
 TESTS_LISTED = 20
 """Tests in the short piece."""
@@ -112,6 +113,8 @@ def dump_judgement(judgement: Judgement) -> tuple[str, bytes]:
     ]
     document = {field.name: getattr(judgement, field.name) for field in fields(judgement)}
     document["tests"] = shown[:TESTS_LISTED]
+    document["suspicion"] = describe(judgement.suspicions)
+    document["suspicions"] = plain(judgement.suspicions)
     document["runtime"] = _dump_runtime(judgement.runtime)
     document["cached"] = False
     return _encode(document), _squeeze(_encode([_TEST, _MATCH, *rows]).encode())

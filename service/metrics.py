@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from evaluator.model import Verdict
+from evaluator.suspicions import SuspicionKind
 from service.evaluations import Depth
 from service.statistics import distribution, labelled
 
@@ -71,6 +72,10 @@ def _counters(counted: Mapping[str, float], depth: Depth) -> Iterator[Metric]:
     judgements = "Submissions that got their result, however: judged, from the cache, cancelled, lost. Each once."
     yield _by_verdict("microcoder_judgements", judgements, labelled(counted, "judgements"))
     yield _by_verdict("microcoder_tests", "Tests that workers ran.", labelled(counted, "tests"))
+    family = CounterMetricFamily("microcoder_suspicions", "Known tricks seen in what was judged.", labels=("kind",))
+    for kind in SuspicionKind:
+        family.add_metric((str(kind),), labelled(counted, "suspicions").get(kind, 0.0))
+    yield family
     for name, text, value in (
         ("box_starts", "Boxes that workers started.", counted.get("box_starts", 0.0)),
         ("box_recycles", "Boxes that were destroyed because they weren't as new.", counted.get("box_recycles", 0.0)),

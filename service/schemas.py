@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from evaluator.model import MEBIBYTE, InPlace, Order, Prelude, Reason, RewardScheme, TestKind, TestOrder, Verdict
+from evaluator.suspicions import SuspicionKind
 
 SHA256 = r"^[0-9a-f]{64}$"
 EVALUATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -219,6 +220,13 @@ class RuntimeOut(Answer):
     image: str | None
 
 
+class SuspicionOut(Answer):
+    """A known way to earn a reward without the answer, and where it was seen."""
+
+    kind: SuspicionKind
+    detail: str
+
+
 class JudgementOut(Answer):
     """The outcome of one submission. `reward` null: leave the sample out, nothing was learnt about it."""
 
@@ -231,7 +239,12 @@ class JudgementOut(Answer):
     memory_bytes: int
     detail: str | None
     reason: Reason | None
-    suspicion: str | None
+    suspicion: str | None = Field(description="All `suspicions` as one text.")
+    suspicions: list[SuspicionOut] = Field(
+        default_factory=list,
+        description="Known ways to earn a reward without the answer that were seen. They change no verdict and no "
+        "reward: see docs/reward_hacking.md.",
+    )
     runtime: RuntimeOut | None
     cached: bool = Field(
         description="The same submission was judged before, where this one would have been; nothing was run again."

@@ -5,6 +5,7 @@ port. Fields of the hash:
 
     judgements:<verdict>            results that were written, each once: judged, from the cache, cancelled or lost
     tests:<verdict>                 tests that workers ran
+    suspicions:<kind>               notes on what workers judged
     box_starts, box_recycles        boxes that were made; that were destroyed and not given to the next program
     <histogram>:<bound>             observations up to the bound, above the bound before it; `+Inf` has the rest
     <histogram>:sum                 their sum

@@ -25,7 +25,7 @@ MAY_IMPORT = {
 }
 # Lowest first: a module of the evaluator imports from the rows above its own.
 EVALUATOR = (
-    ("evaluator.errors", "evaluator.executions"),
+    ("evaluator.errors", "evaluator.executions", "evaluator.suspicions"),
     ("evaluator.model",),
     ("evaluator.comparison", "evaluator.extraction", "evaluator.sandbox.runner"),
     ("evaluator.checkers",),
@@ -40,6 +40,8 @@ EVALUATOR = (
     ("evaluator.sandbox.pool",),
     ("evaluator.session",),
     ("evaluator.checker_box",),
+    ("evaluator.hard_coding",),
+    ("evaluator.source_signs", "evaluator.run_signs", "evaluator.rules"),
     ("evaluator.judge",),
     ("evaluator.livecodebench",),
 )

@@ -25,6 +25,7 @@ from evaluator.model import (
 from evaluator.sandbox.docker import DockerBackend
 from evaluator.sandbox.pool import Pool, open_pool
 from evaluator.suites import read_suite, write_suite
+from evaluator.suspicions import SuspicionKind
 from tests.requirements_helper import require
 
 KATTIS_DATA = Path(__file__).parents[2] / "shared" / "data" / "labelled" / "kattis_icpc.jsonl"
@@ -150,7 +151,7 @@ def test_several_answers_are_right(referee: Judge, name: str) -> None:
     ):
         judgement = judge(referee, source, CHECKERS[name], *tests, policy=Policy(profile="exact"))
         assert judgement.verdict is verdict, judgement
-        assert judgement.suspicion is None
+        assert not judgement.suspicions
     assert judgement.first_failed == 1
     assert judgement.tests[0].match is not None
     assert judgement.tests[0].match.rung == "checker"
@@ -258,7 +259,7 @@ def test_breaking_the_checker_is_no_way_out(pool: Pool, fault: str) -> None:
     checker = in_testlib(f"import sys\n{EXHAUSTING[fault]}\nsys.exit(0)", cpu_seconds=0.5, memory_bytes=256 << 20)
     judgement = judge(Judge(pool), printing("äöü" * 20), checker, stdin("", ""))
     assert (judgement.verdict, judgement.reward) == (WRONG, 0.0)
-    assert "broke the checker" in (judgement.suspicion or "")
+    assert [note.kind for note in judgement.suspicions] == [SuspicionKind.CHECKER_BROKEN]
 
 
 def test_a_program_leaves_nothing_for_the_checker(pool: Pool) -> None:

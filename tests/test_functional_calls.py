@@ -31,6 +31,7 @@ from evaluator.sandbox.bubblewrap import BubblewrapBackend
 from evaluator.sandbox.pool import Pool
 from evaluator.sandbox.runner import calls, nodes
 from evaluator.sandbox.runner.values import MAX_COLLISIONS, MAX_ITEMS, decode, decode_result
+from evaluator.suspicions import SuspicionKind
 from tests.boxes_helper import Room
 from tests.requirements_helper import require
 
@@ -98,7 +99,7 @@ def test_values_without_end_are_the_programs_own_failure(judge: Judge, program: 
     judgement = call(judge, program["source"], (arguments, "[1]"), limits=limits)
     ends = {Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT, Verdict.RUNTIME_ERROR}
     assert judgement.verdict in ends
-    assert judgement.suspicion is None  # its box lives
+    assert not judgement.suspicions  # its box lives
     assert call(judge, "def f(x): return x", ("1", "1")).verdict is Verdict.ACCEPTED
 
 
@@ -126,7 +127,7 @@ def test_a_forged_message_is_a_rejection(judge: Judge, program: dict):
         judge, WRITE + program["source"], ("", "[1, 2]"), limits=Limits(cpu_seconds=3, output_bytes=4 << 20)
     )
     assert judgement.verdict in VERDICT_OF_FORGERY, judgement
-    assert judgement.suspicion is None
+    assert SuspicionKind.BOX_ENDED not in {note.kind for note in judgement.suspicions}
     assert call(judge, WRITE + program["source"], ("", None), limits=Limits(cpu_seconds=3, output_bytes=4 << 20)).tests
 
 

@@ -30,6 +30,7 @@ from evaluator.sandbox.base import Artifact, Box, Call
 from evaluator.sandbox.bubblewrap import BubblewrapBackend
 from evaluator.sandbox.channel import LoadedProgram, RunnerBox
 from evaluator.sandbox.pool import Pool
+from evaluator.suspicions import SuspicionKind
 from tests.boxes_helper import NAMESPACE, find_processes
 from tests.requirements_helper import require
 
@@ -280,7 +281,9 @@ def test_a_program_that_kills_two_boxes_beside_a_living_canary_is_to_blame(
     pool = Pool(mortals, mortals.start())
     judgement = judge(pool, source, test, entry_point="f")
     assert (judgement.verdict, judgement.reward) == (Verdict.RUNTIME_ERROR, 0.0)
-    assert "two fresh boxes" in judgement.suspicion
+    [note] = judgement.suspicions
+    assert note.kind is SuspicionKind.BOX_ENDED
+    assert "two fresh boxes" in note.detail
     assert judge(pool, ECHO, stdin("1\n", "1\n")).verdict is Verdict.ACCEPTED
     pool.close()
 
@@ -297,6 +300,7 @@ def test_a_program_that_kills_the_compilers_box_does_not_compile(mortals: Mortal
     judgement = judge(pool, f"compile = 1  {MARK}", stdin("", ""))
     assert judgement.verdict is Verdict.COMPILE_ERROR
     assert "ends the compiler's box" in judgement.detail
+    assert [note.kind for note in judgement.suspicions] == [SuspicionKind.BOX_ENDED]
     pool.close()
 
 
@@ -315,7 +319,7 @@ def test_a_box_that_is_lost_once_costs_a_repetition(mortals: MortalBackend):
     killer.start()
     tests = [stdin(f"{n}\n", f"{n}\n") for n in range(5)]
     judgement = judge(pool, "import time; time.sleep(0.4); print(input())", *tests)
-    assert (judgement.verdict, judgement.reward, judgement.suspicion) == (Verdict.ACCEPTED, 1.0, None)
+    assert (judgement.verdict, judgement.reward, judgement.suspicions) == (Verdict.ACCEPTED, 1.0, ())
     assert [test.index for test in judgement.tests] == list(range(5))
     killer.join()
     pool.close()
@@ -328,7 +332,7 @@ def test_boxes_that_died_before_are_no_programs_fault(mortals: MortalBackend):
         os.kill(box.find_runner(), signal.SIGKILL)
     time.sleep(0.3)
     judgement = judge(pool, ECHO, stdin("1\n", "1\n"))
-    assert (judgement.verdict, judgement.suspicion) == (Verdict.ACCEPTED, None)
+    assert (judgement.verdict, judgement.suspicions) == (Verdict.ACCEPTED, ())
     pool.close()
 
 

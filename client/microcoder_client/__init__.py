@@ -16,7 +16,7 @@ from .exceptions import (
     ServiceOverloaded,
     UnreadableTests,
 )
-from .judgements import Evaluation, Judgement, Match, Problem, Runtime, TestResult
+from .judgements import Evaluation, Judgement, Match, Problem, Runtime, Suspicion, TestResult
 from .retries import Backoff
 
 __version__ = "0.1.0"
@@ -42,6 +42,7 @@ __all__ = [
     "ServiceOverloaded",
     "Submission",
     "Suite",
+    "Suspicion",
     "TestCase",
     "TestResult",
     "UnreadableTests",

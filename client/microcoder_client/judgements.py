@@ -69,6 +69,14 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A known way to earn a reward without the answer that was seen. It changes no verdict and no reward."""
+
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The outcome of one submission. `reward` None: don't learn from it (our failure, or nothing was judged)."""
 
@@ -85,6 +93,8 @@ class Judgement:
     runtime: Runtime | None = None
     cached: bool = False
     """The service had judged the same submission before, and ran nothing again."""
+    suspicions: tuple[Suspicion, ...] = ()
+    """Log them, look at the programs; don't reward or punish by them."""
 
     @property
     def accepted(self) -> bool:
@@ -154,6 +164,7 @@ def read_judgement(body: Mapping[str, Any]) -> Judgement:
         suspicion=body.get("suspicion"),
         runtime=None if runtime is None else _read_runtime(runtime),
         cached=body.get("cached") is True,
+        suspicions=tuple(Suspicion(str(n["kind"]), str(n.get("detail", ""))) for n in body.get("suspicions") or ()),
     )
 
 

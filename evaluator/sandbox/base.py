@@ -78,6 +78,10 @@ class Run:
     failure: str | None = None
     """Assertion tests: None when the test code ran to its end, else `assertion` or `error`; `stderr` has the text. An
     execution's is `compile` where its source can't be compiled."""
+    written: bool = False
+    """Of a call: the program had itself written to the descriptor of its result. What it wrote is gone."""
+    left_processes: bool = False
+    """Processes that it had started lived on when it had ended by itself."""
 
 
 class Artifact(Protocol):

@@ -24,7 +24,7 @@ from evaluator.sandbox.base import Artifact, Call, CompileFailure, Launcher, Lim
 from evaluator.sandbox.commands import bundle_files, deadline_of, encode_source, mode_of, spell_limits, wants_prelude
 from evaluator.sandbox.dialogue import Series
 from evaluator.sandbox.memfds import read_output, reopen, seal, seal_input
-from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NOT_COMPILED, NUMPY, ORDERS
+from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NOT_COMPILED, NUMPY, ORDERS, WRITTEN
 from evaluator.sandbox.slots import Slot, reserve_slot
 
 MODULES = (
@@ -75,6 +75,7 @@ class Reply(NamedTuple):
     wall: float
     memory: int
     limit: Limit | None
+    left_processes: bool = False
 
     @property
     def signal(self) -> int | None:
@@ -297,6 +298,7 @@ class RunnerBox:
                 stdout=stdout,
                 stderr=read_output(pending.stderr, limit if whole else MAX_STDERR, end=not whole),
                 truncated=truncated or (extra is not None and len(extra) > limit),
+                left_processes=reply.left_processes,
             )
         finally:
             pending.close()
@@ -343,8 +345,8 @@ class RunnerBox:
     def _receive(self, timeout: float) -> Reply:
         message = self._receive_message(timeout)
         try:
-            status, cpu, wall, memory, limit, _, started, clean = FACTS.unpack(message)
-            reply = Reply(status, cpu, wall, memory, Limit(LIMITS[limit]) if limit else None)
+            status, cpu, wall, memory, limit, _, started, clean, left = FACTS.unpack(message)
+            reply = Reply(status, cpu, wall, memory, Limit(LIMITS[limit]) if limit else None, bool(left))
         except (struct.error, IndexError) as error:
             self._healthy = False
             raise BoxLost("The box answered something that isn't an answer.") from error
@@ -389,7 +391,8 @@ def _with_result(run: Run, mode: str, extra: bytes) -> Run:
     if mode == "execution" and extra == NOT_COMPILED and run.exit_code == 1:
         return replace(run, failure="compile")
     if mode != Kind.ASSERTION:
-        return replace(run, value=extra or None)
+        written = mode == "function" and extra.startswith(WRITTEN)
+        return replace(run, value=extra[len(WRITTEN) if written else 0 :] or None, written=written)
     outcome, text = "ended", ""
     with contextlib.suppress(ValueError):  # nothing, or not all of it: the tester was ended
         outcome, text = json.loads(extra)

@@ -15,12 +15,14 @@ from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn
 
 from . import launch, nodes, streams, values
+from .wire import WRITTEN
 
 NOTHING = re.compile(r"(?:None|NoneType|void)(?:$|\s(?!\s*(?:\||or\b)))")
 """The beginning of a declaration that nothing is returned. LeetCode adds "Do not return anything, …" in docstrings."""
 DOCUMENTED = re.compile(r":(?:type[ \t]+(\w+)|rtype)[ \t]*:[ \t]*(.+)")
 _truncate = os.ftruncate
 _seek = os.lseek
+_write_all = streams.write_all
 
 
 def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoReturn:
@@ -35,9 +37,11 @@ def run_function(artifact: int, prelude: bool, path: str, result: int) -> NoRetu
         try:
             content = perform(module.__dict__, code, source, path, arguments)
         finally:
-            _truncate(result, 0)  # what the program may have written there itself
-        _seek(result, 0, os.SEEK_SET)
-        streams.write_all(result, content)
+            if _seek(result, 0, os.SEEK_END):  # the program has written there itself
+                _truncate(result, 0)
+                _seek(result, 0, os.SEEK_SET)
+                _write_all(result, WRITTEN)
+        _write_all(result, content)
 
     launch.conclude(call)
 

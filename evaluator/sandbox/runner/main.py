@@ -32,8 +32,8 @@ from .wire import FACTS, LIMITS
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
 SCRATCH, SCRATCH_PATH = "/w", b"/w"
-DONE = FACTS.pack(0, 0.0, 0.0, 0, 0, False, True, True)
-SKIPPED = FACTS.pack(0, 0.0, 0.0, 0, 0, True, True, True)
+DONE = FACTS.pack(0, 0.0, 0.0, 0, 0, False, True, True, False)
+SKIPPED = FACTS.pack(0, 0.0, 0.0, 0, 0, True, True, True, False)
 """The answer to an order that was only to be carried out after a success."""
 NOWHERE = (streams.NULL, streams.NULL, streams.NULL)
 
@@ -214,7 +214,8 @@ class Runner:
         status = facts.statuses.get(program, 0)
         limit = LIMITS.index(facts.limit or "")
         memory = max(0, facts.memory)
-        reply = FACTS.pack(status, facts.cpu, facts.wall, memory, limit, facts.cancelled, started, clean)
+        left = facts.limit is None and not facts.cancelled and any(pid not in facts.children for pid in facts.left)
+        reply = FACTS.pack(status, facts.cpu, facts.wall, memory, limit, facts.cancelled, started, clean, left)
         self.orders.control.send(reply)
 
     def executes(self) -> bool:

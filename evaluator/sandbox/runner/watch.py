@@ -32,7 +32,7 @@ SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in b
 class Facts:
     """What one test did."""
 
-    __slots__ = ("cancelled", "children", "cpu", "limit", "memory", "statuses", "wall")
+    __slots__ = ("cancelled", "children", "cpu", "left", "limit", "memory", "statuses", "wall")
 
     def __init__(self) -> None:
         self.limit: str | None = None
@@ -41,6 +41,7 @@ class Facts:
         self.wall = 0.0
         self.memory = 0
         self.children: list[int] = []
+        self.left: list[int] = []  # who had to be ended when the main process had ended
         self.statuses: dict[int, int] = {}  # pid -> wait status, of the processes that the runner forked itself
 
     def count(self, usage: resource.struct_rusage) -> None:
@@ -253,7 +254,7 @@ class Watch:
                     self.kill()
                     # Who lives on when the main process has ended by itself is ended by us: that's not its own end.
                     statuses = dict(self.facts.statuses)
-                    self.collect(-1, 0)
+                    self.facts.left.append(self.collect(-1, 0))
                     if self.facts.limit is None:
                         self.facts.statuses = statuses
         except ChildProcessError:

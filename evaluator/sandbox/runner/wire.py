@@ -9,8 +9,11 @@ NUMPY = 2
 
 # Orders are marshalled (the worker's, whom the runner trusts): version 2 is alike in all Pythons. Answers aren't.
 ORDERS = 2
-FACTS = struct.Struct("<iddqBBBB")
-"""Wait status, CPU and wall seconds, bytes of memory, index in LIMITS (0: none), cancelled, started, clean."""
+FACTS = struct.Struct("<iddqBBBBB")
+"""Wait status, CPU and wall seconds, bytes of memory, index in LIMITS (0: none), cancelled, started, clean, and whether
+processes lived on when the main one had ended."""
+WRITTEN = b"!"
+"""Before a call's result: the program had written to that descriptor itself."""
 LIMITS = ("", "cpu", "wall", "memory", "output", "processes", "disk")
 
 # A series: the worker sends LENGTH and an input; the child READY once (or its status), then per test REPLY, output and
