@@ -57,6 +57,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         400: "The body isn't JSON.",
         401: "No key, or a wrong one.",
         404: "Unknown: the detail says what to do.",
+        408: "The body came too slowly.",
         409: "The id belongs to an evaluation with another body.",
         413: "Too large.",
         415: "Not JSON.",
@@ -82,7 +83,7 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         "/v1/evaluations",
         summary="Evaluate one or many submissions",
         response_model=EvaluationOut,
-        responses=refusals(400, 401, 404, 409, 413, 415, 422, 429, 503)
+        responses=refusals(400, 401, 404, 408, 409, 413, 415, 422, 429, 503)
         | {202: {"model": EvaluationOut, "description": "Accepted, not done yet: fetch `Location`."}},
         openapi_extra={"requestBody": json_body("EvaluationIn")},
     )
@@ -164,7 +165,7 @@ def _add_suites(router: APIRouter, settings: Settings, evaluations: Evaluations)
         "/v1/suites/{id}",
         summary="Upload a suite",
         response_model=SuiteOut,
-        responses=refusals(401, 413, 415, 422, 503) | {201: {"model": SuiteOut, "description": "Stored."}},
+        responses=refusals(401, 408, 413, 415, 422, 503) | {201: {"model": SuiteOut, "description": "Stored."}},
         openapi_extra={"requestBody": {"required": True, "content": {"application/jsonl": {"schema": _SUITE_BYTES}}}},
     )
     async def put_suite(request: Request, id: SuiteId) -> Response:

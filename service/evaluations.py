@@ -40,6 +40,8 @@ FEW = 32
 """Submissions whose text is made at once. More of them are left to a thread, which costs a switch there and back."""
 EVENTS_AT_ONCE = 100
 """Judgements that a listener reads at a time."""
+RETRIED = (redis.ConnectionError,)
+"""What is tried again at once. Not what has taken too long already: who asked is to hear of that while it waits."""
 
 
 T = TypeVar("T")
@@ -107,7 +109,7 @@ class Evaluations:
         self._keys = Keys(settings.queue)
         self._redis = _connect(settings, settings.redis_connections, retries=2)
         self._reader = _connect(settings, 2, retries=0)  # a broken connection is to be noticed
-        retry = Retry(ConstantBackoff(0.05), 2)
+        retry = Retry(ConstantBackoff(0.05), 2, RETRIED)
         self._blocking = redis.Redis.from_url(settings.redis, socket_timeout=5, socket_connect_timeout=2, retry=retry)
         self._turns = TurnQueue(self._blocking, settings.queue, settings.failure_ttl_seconds)
         self._accept = self._redis.register_script(ACCEPT)
@@ -393,6 +395,6 @@ def _connect(settings: Settings, connections: int, retries: int) -> Any:
         protocol=2,
         socket_timeout=5,
         socket_connect_timeout=2,
-        retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), retries),
+        retry=redis.asyncio.retry.Retry(ConstantBackoff(0.05), retries, RETRIED),
     )
     return redis.asyncio.Redis.from_pool(pool)  # closes the pool when it is closed

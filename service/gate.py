@@ -1,7 +1,9 @@
 """What stands before the routes, and before any parsing: who may come in, and how much they may bring. Plain ASGI."""
 
+import asyncio
 import base64
 import hmac
+import time
 from collections.abc import Collection, Sequence
 
 from starlette.datastructures import Headers
@@ -68,8 +70,15 @@ def _read_key(headers: Headers) -> str:
     return headers.get("x-api-key", "" if token else said)
 
 
+BODY_SECONDS, BODY_RATE = 30.0, 16 << 10
+"""What a body may keep us waiting, and what more for its size: one second for so many bytes."""
+
+
 class LimitBody:
-    """Refuses a body that is too large: by what it says of its length, and else as soon as it has sent too much."""
+    """Refuses a body that is too large: by what it says of its length, and else as soon as it has sent too much.
+
+    And one that comes too slowly: a client that sends a byte a second would keep its place for ever.
+    """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         """Use the bounds of `settings`."""
@@ -87,17 +96,36 @@ class LimitBody:
         if told.isdecimal() and (len(told) > LENGTH_DIGITS or int(told) > bound):
             await too_large(bound).response()(scope, receive, send)
             return
-        seen = 0
+        seen, waited, is_whole = 0, 0.0, False
 
         async def counting() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, waited, is_whole
+            if is_whole:  # what is awaited now is the client's going away
+                return await receive()
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(BODY_SECONDS + seen / BODY_RATE - waited):
+                    message = await receive()
+            except TimeoutError:
+                raise too_slow(seen) from None
+            waited += time.monotonic() - began
             seen += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
             if seen > bound:
                 raise too_large(bound)
             return message
 
         await self._app(scope, counting, send)
+
+
+def too_slow(seen: int) -> Problem:
+    """408."""
+    return Problem(
+        408,
+        "too-slow",
+        f"After {BODY_SECONDS:g} seconds and more, {seen} bytes of the body have come: send it faster, or in parts.",
+        headers={"Connection": "close"},
+    )
 
 
 def too_large(bound: int) -> Problem:

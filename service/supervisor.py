@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ import uvicorn
 from service.app import create_app
 from service.lifeline import PARENT_VARIABLE
 from service.logs import configure_logging
+from service.punctual import PunctualProtocol
 from service.records import Keys
 from service.redis_server import PrivateRedis
 from service.settings import Settings
@@ -92,6 +94,7 @@ class Supervisor:
             if self._settings.redis_url is None:
                 private = stack.enter_context(PrivateRedis())
                 self._settings = self._settings.model_copy(update={"redis_url": private.url})
+            allow_connections()
             listener = stack.enter_context(listen(self._settings.host, self._settings.port))
             url = url_of(listener)
             api = stack.enter_context(_Api(self._settings, listener))
@@ -233,6 +236,7 @@ class _Api(threading.Thread):
             create_app(settings),
             log_config=None,
             access_log=False,  # `observing.py` writes one
+            http=PunctualProtocol,
             lifespan="on",
             timeout_graceful_shutdown=5,
             server_header=False,
@@ -278,6 +282,12 @@ def listen(host: str, port: int) -> socket.socket:
             f"Can't listen on {host}:{port} ({error.strerror}): choose another --port or --host."
         ) from None
     return listener
+
+
+def allow_connections() -> None:
+    """Let this process have as many files open as it may: with 1 024, as usual, a thousand clients are too many."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def url_of(listener: socket.socket) -> str:

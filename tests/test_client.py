@@ -546,6 +546,12 @@ def test_an_unknown_evaluation_is_an_error_of_its_own(connect) -> None:
         connect(Script(GET=problem(404, "No such evaluation."))).fetch("e9")
 
 
+def test_an_evaluation_that_is_lost_while_its_post_waits_is_unknown_too(connect) -> None:
+    lost = problem(404, "There is no such evaluation: post it again.", "unknown-evaluation")
+    with pytest.raises(EvaluationUnknown, match="post it again"):
+        connect(Script(HEAD=httpx.Response(200), POST=lost)).evaluate(["a"], suite=TESTS)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -6,10 +6,13 @@ The slow ones, with everything that takes root or a daemon of its own, are in `p
 
 import asyncio
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
+import httpx
 import pytest
 import redis
 
@@ -18,10 +21,12 @@ from evaluator.suites import suite_id, write_suite
 from service.claims import Claim, Claims, Hold, Judged
 from service.encoding import dump_judgement
 from service.evaluations import Evaluations
+from service.gate import LimitBody
 from service.intake import InlineSuite, Intake
 from service.outages import passes, remedy
 from service.redis_server import PrivateRedis, find_server
 from service.settings import Settings
+from service.supervisor import _Api, listen, url_of
 from tests.test_worker import RIGHT, SLOW, WRONG, asked, finish, running, until
 
 DATA = write_suite([TestCase(TestKind.STDIN, "1\n", "1\n")])
@@ -222,3 +227,69 @@ async def test_a_redis_whose_disk_is_gone_costs_no_judgement(connect, start_work
             assert {item["verdict"] for item in (await finish(client, "e"))["judgements"]} == {"accepted"}
         finally:
             server.kill()
+
+
+# Clients that don't hurry
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """What comes until the other end hangs up."""
+    connection.settimeout(20)
+    data = b""
+    while part := connection.recv(65536):
+        data += part
+    return data
+
+
+def test_who_takes_for_ever_over_a_request_is_hung_up_on_and_others_arent(settings, monkeypatch) -> None:
+    monkeypatch.setattr("service.punctual.HEAD_SECONDS", 1.0)
+    monkeypatch.setattr("service.gate.BODY_SECONDS", 1.0)
+    with listen("127.0.0.1", 0) as listener, _Api(settings, listener):
+        address = listener.getsockname()
+        slow = [socket.create_connection(address) for _ in range(3)]
+        with ExitStack() as stack:
+            silent, head, body = map(stack.enter_context, slow)
+            quick = stack.enter_context(httpx.Client(base_url=url_of(listener)))
+            head.send(b"GET /health HTTP/1.1\r\nX-A: ")
+            body.send(b"POST /v1/evaluations HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+            began = time.monotonic()
+            while time.monotonic() - began < 2:
+                assert quick.get("/health").status_code == 200
+                for connection in (head, body):
+                    with suppress(OSError):
+                        connection.send(b" ")
+                time.sleep(0.2)
+
+            assert read_all(silent) == b""
+            assert read_all(head) == b""
+            assert b"408" in read_all(body).partition(b"\r\n")[0]
+
+
+def test_a_body_may_wait_for_its_turn_without_being_late() -> None:
+    """Only what the client keeps us waiting counts: the pauses of the application are ours."""
+    assert asyncio.run(receive_late()) == 200
+
+
+async def receive_late() -> int:
+    """Send a body at once to an application that reads it late."""
+
+    async def app(scope, receive, send) -> None:
+        await asyncio.sleep(0.3)
+        message = await receive()
+        assert message["body"] == b"{}"
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    sent: list[dict] = []
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.gate.BODY_SECONDS", 0.1)
+        scope = {"type": "http", "path": "/v1/evaluations", "headers": []}
+        await LimitBody(app, settings=Settings(redis_url="unix:///none"))(scope, receive, send)
+    return sent[0]["status"]

@@ -39,6 +39,8 @@ LONGEST_WAIT = 30.0
 LONGEST_SILENCE = 45.0
 """Seconds without a word after which a stream of events is taken for broken; the service says something every 10."""
 
+UNKNOWN_EVALUATION = ":unknown-evaluation"
+"""How the `type` ends when the service knows no such evaluation, or has lost it while a request waited for it."""
 UNKNOWN_SUITE = ":unknown-suite"
 """How the `type` of the problem ends when a suite is to be uploaded."""
 
@@ -316,7 +318,8 @@ class BaseClient:
         if problem.status in {401, 403}:
             raise KeyRefused(f"The service refuses the API key: {problem.detail or 'give the right api_key.'}", problem)
         sentence = problem.detail or problem.title or f"status {problem.status}"
-        if problem.status == 404 and "/evaluations/" in answer.request.url.path:
+        of_evaluation = "/evaluations/" in answer.request.url.path or problem.type.endswith(UNKNOWN_EVALUATION)
+        if problem.status == 404 and of_evaluation:
             raise EvaluationUnknown(sentence, problem)
         raise RequestRefused(f"The service refuses the request ({problem.status}): {sentence}", problem)
 
