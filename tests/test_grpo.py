@@ -126,7 +126,8 @@ def test_the_configuration_gives_every_option_of_trls_a_value_of_its_own(code: S
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beta": 0.001}, "no KL term"),
+        ({"beta": -0.001}, "0 or more"),
+        ({"algorithm": "ppo"}, "microcoder, grpo, dapo-paper, dapo-full, deepcoder"),
         ({"mask_truncated_completions": True}, "whatever the verdict"),
         ({"vllm_importance_sampling_correction": True}, "a factor that the paper lacks"),
         ({"steps_per_generation": 3, "gradient_accumulation_steps": 2}, "no step spans two generations"),

@@ -14,6 +14,7 @@ from trl import GRPOConfig
 from trainer.algorithm.losses import Clip, Normaliser
 from trainer.algorithm.stages import StagePlan
 from trainer.algorithm.truncation import Reading, RepeatTest, TruncationRule
+from trainer.baselines import options_of
 
 SUPPORTED = ("1.16",)
 if ".".join(trl.__version__.split(".")[:2]) not in SUPPORTED:
@@ -45,6 +46,12 @@ class MicroCoderConfig(GRPOConfig):
     # When nothing is judged for a process: attempts before all of them stop, and seconds between two.
     outage_attempts: int = 3
     outage_pause: float = 60.0
+    # What baselines need, see trainer/baselines.py. `algorithm` is for reports: options make the algorithm.
+    algorithm: str = "microcoder"
+    drop_truncated: bool = False
+    overlong_share: float = 0.0
+    dynamic_sampling: bool = False
+    dynamic_attempts: int = 10
 
     # The loss, as far as TRL has a say in it.
     beta: float = 0.0
@@ -154,7 +161,6 @@ class MicroCoderConfig(GRPOConfig):
         self.temperature = _read_temperatures(self.temperatures)[0]
         super().__post_init__()
         for name, value, reason in (
-            ("beta", 0.0, "the loss has no KL term"),
             ("loss_type", "dapo", "the loss is the clip-higher one; choose its mean by `normaliser`"),
             ("delta", None, "ratios are clipped on the side of the advantage alone"),
             ("importance_sampling_level", "token", "ratios are per token"),
@@ -173,6 +179,16 @@ class MicroCoderConfig(GRPOConfig):
                 f"{self.gradient_accumulation_steps}: make steps_per_generation a multiple of "
                 "gradient_accumulation_steps, so that no step spans two generations."
             )
+        if self.beta < 0:
+            raise ValueError(f"The KL term is a penalty: its weight `beta` is 0 or more, not {self.beta:g}.")
+        in_process = self.per_device_train_batch_size * self.steps_per_generation
+        if self.dynamic_sampling and in_process % int(self.num_generations or 1):
+            raise ValueError(
+                f"Dynamic sampling replaces whole groups, and a process generates {in_process} completions, which "
+                f"aren't groups of {self.num_generations}: change per_device_train_batch_size."
+            )
+        if self.dynamic_attempts < 1:
+            raise ValueError(f"A generation takes 1 attempt or more, not {self.dynamic_attempts}.")
         if self.outage_attempts < 1:
             raise ValueError(f"Rewards are asked for once or more often, not {self.outage_attempts} times.")
         if self.save_strategy == "steps" and self.save_steps % self.updates_per_generation:
@@ -215,13 +231,17 @@ class MicroCoderConfig(GRPOConfig):
         return Normaliser(self.normaliser)
 
 
-def read_config(path: Path, **changes: Any) -> MicroCoderConfig:
-    """A configuration out of a YAML file, with some options changed.
+def read_config(path: Path, *, algorithm: str | None = None, **changes: Any) -> MicroCoderConfig:
+    """A configuration out of a YAML file: its own options, over them those of an algorithm, over them `changes`.
+
+    The file's section `run` isn't looked at: it says what is trained, `trainer.runs` reads it.
 
     Raises:
         ValueError: the file has an option that isn't known, or one of them makes no sense.
     """
-    values = {**yaml.safe_load(path.read_text("utf-8")), **changes}
+    values = {name: value for name, value in yaml.safe_load(path.read_text("utf-8")).items() if name != "run"}
+    chosen = options_of(algorithm or values.get("algorithm", "microcoder"))
+    values = {**values, **chosen, **changes}
     unknown = values.keys() - {field.name for field in fields(MicroCoderConfig)}
     if unknown:
         raise ValueError(f"{path.name} has options that aren't known: {', '.join(sorted(unknown))}.")

@@ -20,16 +20,17 @@ from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from trainer.algorithm.advantages import find_flat_groups, group_advantages, mask_advantages
-from trainer.algorithm.diversity import mean_diversity, pooled_distinct
 from trainer.algorithm.log_probabilities import token_log_probabilities
-from trainer.algorithm.losses import clip_higher_loss, measure_size
+from trainer.algorithm.losses import clip_higher_loss, kl_term, measure_size
+from trainer.algorithm.overlong import shape_rewards
 from trainer.algorithm.stages import StageState, current_temperature, find_alarms, observe
-from trainer.algorithm.truncation import Sample, Truncation, count_truncations, judge_truncation
+from trainer.algorithm.truncation import Sample, judge_truncation
 from trainer.arguments import MicroCoderConfig
+from trainer.measures import Record, measure_generation
+from trainer.phases import EVALUATION, GENERATION, Phases
+from trainer.resampling import draw_rows, replace_groups
 
 Hear = Callable[[list[Score]], None]
-Record = tuple[float | None, str, list[int], Truncation]
-"""Of a completion: reward, verdict, token ids, what the mask found."""
 
 _logger = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         self._scores: list[Score] = []
         self._ids: list[list[int]] = []
         self._temperatures = torch.empty(0)
+        self._phases = Phases()
         super().__init__(
             model=model, args=args, reward_funcs=reward(self._hear), callbacks=[*callbacks, StageKeeper()], **options
         )
@@ -109,6 +111,10 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         self._scores = scores
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
+        with self._phases.within(EVALUATION):
+            return self._insist_on_rewards(inputs, prompts, completions, completion_ids_list)
+
+    def _insist_on_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
         """TRL's, tried again where the service is out. Processes agree on that, so that all of them go on or none."""
         self._ids = completion_ids_list
         for attempt in range(1, self.args.outage_attempts + 1):
@@ -137,14 +143,52 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         return all(score.reward is None for score in self._scores)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        temperature = current_temperature(self.plan, self.keeper.stage)
-        self._set_temperature(temperature)
-        self._temperatures = torch.full((len(inputs),), temperature, device=self.accelerator.device)
+        with self._phases.within(GENERATION):
+            self._set_temperature(current_temperature(self.plan, self.keeper.stage))
+            batch = self._roll_out(inputs)
+            if self.model.training:
+                self._report()
+                if self.args.dynamic_sampling:
+                    batch = self._replace_flat_groups(batch)
+        return batch
+
+    def _roll_out(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """One generation by TRL, with what is ours beside it."""
+        self._temperatures = torch.full((len(inputs),), self.temperature, device=self.accelerator.device)
         batch: dict[str, Any] = super()._generate_and_score_completions(inputs)
         batch["temperatures"] = self._temperatures
         if self.model.training:
             batch["advantages"] = self._weigh(inputs)
+            own = self._records[self.accelerator.process_index * len(inputs) :][: len(inputs)]
+            counted = [not (self.args.drop_truncated and record.truncation.truncated) for record in own]
+            batch["counted"] = torch.tensor(counted, device=self.accelerator.device)
         return batch
+
+    def _replace_flat_groups(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Dynamic sampling: other prompts in place of those whose rewards are all equal, while there are some.
+
+        All processes go on until none has one, or the attempts are used up: then what is left teaches nothing.
+        """
+        size, dataset = self.num_generations, self.train_dataset
+        flat = find_flat_groups([score.reward for score in self._scores], size).nonzero()[0].tolist()
+        groups = len(self._scores) // size
+        for attempt in range(1, self.args.dynamic_attempts):
+            if not any(gather_object([bool(flat)])):
+                break
+            first = self.accelerator.process_index * groups
+            places = {"seed": self.args.seed, "generation": self._generation, "attempt": attempt, "first": first}
+            rows = [dataset[row] for row in draw_rows(len(dataset), groups, **places)]
+            fresh = self._roll_out([row for row in rows for _ in range(size)])
+            useful = (~find_flat_groups([score.reward for score in self._scores], size)).nonzero()[0].tolist()
+            pairs = list(zip(flat, useful, strict=False))
+            batch, flat = replace_groups(batch, fresh, pairs, size, self._tokenizer.pad_token_id), flat[len(pairs) :]
+            self._metrics["train"]["groups/resampled"].append(float(groups))
+        return batch
+
+    @property
+    def _generation(self) -> int:
+        """Out of the state, which a checkpoint keeps: a resumed run draws what it would have drawn."""
+        return int(self.state.global_step // self.args.updates_per_generation)
 
     def _set_temperature(self, temperature: float) -> None:
         """For the generations to come: in each place that TRL reads it from."""
@@ -158,48 +202,41 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
     def _weigh(self, inputs: list[dict[str, Any]]) -> torch.Tensor:
         """The masked advantages of this process's completions; all processes see the completions of all."""
         first = self.accelerator.process_index * len(inputs)
-        # Out of the state, which a checkpoint keeps: a resumed run draws what it would have drawn.
-        generation = self.state.global_step // self.args.updates_per_generation
         own: list[Record] = []
         for place, (row, ids, score) in enumerate(zip(inputs, self._ids, self._scores, strict=True)):
             sample = Sample(ids, score.verdict, name_prompt(row["prompt"]), (first + place) % self.num_generations)
-            found = judge_truncation(sample, self.rule, seed=self.args.seed, generation=generation)
-            own.append((score.reward, score.verdict, list(ids), found))
-        records: list[Record] = gather_object(own)
-        rewards = [record[0] for record in records]
-        plain = group_advantages(rewards, self.num_generations, epsilon=self.args.advantage_epsilon)
-        advantages = mask_advantages(plain, [found.masked for _, _, _, found in records])
-        self._report(records, advantages.tolist())
-        local = advantages[first : first + len(inputs)]
-        return torch.tensor(local, dtype=torch.float32, device=self.accelerator.device)
-
-    def _report(self, records: list[Record], advantages: list[float]) -> None:
-        """Log a generation, and let the stage control see it."""
-        size, stage = self.num_generations, self.keeper.stage
-        ids = [record[2] for record in records]
-        special = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-        groups = [ids[start : start + size] for start in range(0, len(ids), size)]
-        diversity = mean_diversity(groups, special)
-        judged = [record[1] == "accepted" for record in records if record[0] is not None]
+            found = judge_truncation(sample, self.rule, seed=self.args.seed, generation=self._generation)
+            own.append(Record(str(sample.prompt), score.reward, score.verdict, list(ids), found))
+        self._records: list[Record] = gather_object(own)
+        lengths = [len(record.ids) for record in self._records]
+        rewards = [record.reward for record in self._records]
+        shaped = shape_rewards(rewards, lengths, limit=self.rule.limit, share=self.args.overlong_share)
+        plain = group_advantages(shaped, self.num_generations, epsilon=self.args.advantage_epsilon)
+        advantages = mask_advantages(plain, [record.truncation.masked for record in self._records]).tolist()
         for _ in advantages:  # TRL has put its own there, which know no mask
             self._logs["advantages"].pop()
         self._logs["advantages"].extend(advantages)
-        flat = find_flat_groups([record[0] for record in records], size)
-        measures = {
-            "temperature": current_temperature(self.plan, stage),
-            "stage": stage.stage,
-            "diversity": diversity,
-            "diversity/pooled_distinct": mean_diversity(groups, special, pooled_distinct),
-            "accuracy": sum(judged) / len(judged),
-            "groups/flat": float(flat.mean()),
-            **{f"truncation/{name}": n for name, n in count_truncations(record[3] for record in records).items()},
-        }
-        for name, value in measures.items():
+        local = advantages[first : first + len(inputs)]
+        return torch.tensor(local, dtype=torch.float32, device=self.accelerator.device)
+
+    def _report(self) -> None:
+        """Log a generation, and let the stage control see it."""
+        stage = self.keeper.stage
+        special = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        found = measure_generation(self._records, self.num_generations, special)
+        found |= {"temperature": current_temperature(self.plan, stage), "stage": stage.stage}
+        for name, value in found.items():
             self._metrics["train"][name].append(float(value))
-        after = observe(self.plan, stage, diversity, measures["accuracy"])
+        after = observe(self.plan, stage, found["diversity"], found["accuracy"])
         self.keeper.stage = after
         for alarm in find_alarms(self.plan, after) if self.accelerator.is_main_process else ():
             _logger.warning(alarm)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """TRL's, with the seconds of each phase since the last time."""
+        for phase, seconds in self._phases.drain().items():
+            self._metrics["train" if self.model.training else "eval"][f"seconds/{phase}"].append(seconds)
+        super().log(logs, start_time)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         inputs = super()._prepare_inputs(generation_batch)
@@ -212,7 +249,7 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         normaliser, width = self.args.make_normaliser(), self.args.gradient_accumulation_steps
         for start in range(0, len(self._buffered_inputs), width):
             parts = self._buffered_inputs[start : start + width]
-            own = torch.stack([measure_size(part["completion_mask"], normaliser) for part in parts]).sum()
+            own = torch.stack([measure_size(_loss_mask(part), normaliser) for part in parts]).sum()
             size = self.accelerator.gather(own).sum()
             for part in parts:
                 part["loss_size"] = size
@@ -261,22 +298,32 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         old = inputs.get("old_per_token_logps")
         # Processes average their gradients, so each takes its share of the sum times their number.
         size = inputs["loss_size"] / self.accelerator.num_processes if self.model.training else None
+        mean: dict[str, Any] = {"normaliser": self.args.make_normaliser(), "size": size}
         found = clip_higher_loss(
             new,
             new.detach() if old is None else old,
             inputs["advantages"],
-            mask,
+            _loss_mask(inputs),
             clip=self.args.make_clip(),
-            normaliser=self.args.make_normaliser(),
-            size=size,
+            **mean,
         )
         mode = "train" if self.model.training else "eval"
         mean_entropy = (entropies * mask).sum() / mask.sum().clamp(min=1)
-        shares = torch.stack([new.new_tensor(found.clipped_low), new.new_tensor(found.clipped_high), mean_entropy])
-        low, high, entropy = self.accelerator.gather(shares).view(-1, 3).mean(dim=0).tolist()
-        for name, value in (("clip/low", low), ("clip/high", high), ("entropy", entropy)):
+        loss, tell = found.value, {"clip/low": found.clipped_low, "clip/high": found.clipped_high}
+        if self.beta:
+            divergence = kl_term(new, inputs["ref_per_token_logps"], _loss_mask(inputs), **mean)
+            loss, tell = loss + self.beta * divergence, {**tell, "kl": float(divergence.detach())}
+        shares = torch.stack([mean_entropy, *(new.new_tensor(value) for value in tell.values())])
+        means = self.accelerator.gather(shares).view(-1, 1 + len(tell)).mean(dim=0).tolist()
+        for name, value in zip(("entropy", *tell), means, strict=True):
             self._metrics[mode][name].append(value)
-        return found.value
+        return loss
+
+
+def _loss_mask(part: Mapping[str, Any]) -> torch.Tensor:
+    """Which tokens count: all that were generated, unless truncated completions are left out."""
+    mask: torch.Tensor = part["completion_mask"]
+    return mask * part["counted"][:, None] if "counted" in part else mask
 
 
 def name_prompt(prompt: Any) -> str:

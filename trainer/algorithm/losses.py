@@ -1,4 +1,4 @@
-"""The clip-higher loss without a KL term, and by what its sum over tokens is divided.
+"""The clip-higher loss, the baseline's KL term, and by what their sums over tokens are divided.
 
     loss = − Σ_i Σ_t min(r_it · A_i, clip(r_it, 1 − low, 1 + high) · A_i) / normaliser
     r_it = exp(log π_θ(o_it) − log π_old(o_it))
@@ -101,3 +101,28 @@ def clip_higher_loss(
         fell = int((acts & (worth < 0) & (ratios < 1 - clip.low)).sum())
         rose = int((acts & (worth > 0) & (ratios > 1 + clip.high)).sum())
     return Loss(-gains.sum() / divisor, fell / tokens, rose / tokens)
+
+
+def kl_term(
+    new: torch.Tensor,
+    reference: torch.Tensor,
+    mask: torch.Tensor,
+    *,
+    normaliser: Normaliser,
+    size: torch.Tensor | float | None = None,
+) -> torch.Tensor:
+    """An estimate of KL(π_θ ‖ π_ref) that is never negative: exp(d) − d − 1, d = log π_ref − log π_θ.
+
+    MicroCoder-GRPO has no such term; the baseline `grpo` has. Schulman's third estimator, verl's `low_var_kl`.
+
+    Args:
+        new, reference: (B, L) log-probabilities, the reference's without gradient.
+        mask, normaliser, size: as in `clip_higher_loss`.
+    """
+    counted = mask.bool()
+    gaps = (reference - new).masked_fill(~counted, 0.0).clamp(-MOST, MOST)
+    terms = (gaps.exp() - gaps - 1) * counted
+    if normaliser is Normaliser.SEQUENCE_MEAN:
+        terms = terms / counted.sum(dim=1, keepdim=True).clamp(min=1)
+    divisor = torch.as_tensor(measure_size(mask, normaliser) if size is None else size).to(new).clamp(min=1.0)
+    return terms.sum() / divisor

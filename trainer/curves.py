@@ -1,0 +1,78 @@
+"""Pictures of trainings, by matplotlib."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+COLOURS = ("#2a6f97", "#d1495b", "#3a7d44", "#8a5a9c", "#c98a1b", "#555555")
+Curve = Sequence[tuple[float, float]]
+"""(x, y), with x rising."""
+
+
+def smooth(values: Sequence[float], width: int) -> list[float]:
+    """Means over the last `width` values, fewer at the beginning."""
+    return [sum(values[max(0, i - width + 1) : i + 1]) / min(i + 1, width) for i in range(len(values))]
+
+
+def draw_panels(panels: Mapping[str, Mapping[str, Sequence[Curve]]], path: Path, *, title: str, x: str) -> None:
+    """A file with a panel for each measure: its curves, in one colour where they belong together.
+
+    Args:
+        panels: measure → (label → curves). A label has the same colour in every panel.
+        path: of the picture; its suffix says which kind.
+        x: what the horizontal axis counts.
+    """
+    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
+    colours = {label: COLOURS[place % len(COLOURS)] for place, label in enumerate(labels)}
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, axes = pyplot.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows), squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (measure, groups) in zip(axes.flat, panels.items(), strict=False):
+        for label, curves in groups.items():
+            for place, curve in enumerate(curves):
+                axis.plot(*_split(curve), color=colours[label], linewidth=1.4, label=None if place else label)
+        axis.set_title(measure, fontsize=10)
+        axis.set_xlabel(x, fontsize=9)
+        axis.tick_params(labelsize=8)
+        axis.grid(alpha=0.25)
+    axes.flat[0].legend(fontsize=8)
+    _save(figure, path, title)
+
+
+def draw_intervals(
+    panels: Mapping[str, Sequence[tuple[str, float, float, float]]], path: Path, *, title: str, x: str
+) -> None:
+    """A file with a panel for each measure: (label, mean, low, high) as points with bars."""
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.3), squeeze=False)
+    for axis, (measure, points) in zip(axes.flat, panels.items(), strict=True):
+        labels = [label for label, *_ in points]
+        means = [mean for _, mean, _, _ in points]
+        below = [mean - low for _, mean, low, _ in points]
+        above = [high - mean for _, mean, _, high in points]
+        axis.errorbar(range(len(points)), means, yerr=[below, above], fmt="o", color=COLOURS[0], capsize=4)
+        axis.set_xticks(range(len(points)), labels, fontsize=8)
+        axis.set_xlim(-0.5, len(points) - 0.5)
+        axis.set_title(measure, fontsize=10)
+        axis.set_xlabel(x, fontsize=9)
+        axis.tick_params(axis="y", labelsize=8)
+        axis.grid(alpha=0.25)
+    _save(figure, path, title)
+
+
+def _split(curve: Curve) -> tuple[list[float], list[float]]:
+    return [x for x, _ in curve], [y for _, y in curve]
+
+
+def _save(figure: Any, path: Path, title: str) -> None:
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)

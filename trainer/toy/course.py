@@ -1,0 +1,153 @@
+"""One training of the toy, measured: held-out pass rate before and after, with rewards from the real service."""
+
+import os
+import random
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from microcoder_client.rewards.scoring import CodeScorer, Score
+from microcoder_client.rewards.trl import make_reward, report
+
+from trainer.arguments import read_config
+from trainer.grpo import Hear, MicroCoderGRPOTrainer
+from trainer.runs import RunSource, load_model, make_trainer
+from trainer.sampling import sample
+from trainer.toy.chains import draw_chains
+from trainer.toy.vocabulary import make_model, make_tokenizer
+from trainer.toy.warmup import warm_up
+
+CONFIG = Path(__file__).parents[1] / "configs" / "demo-cpu.yaml"
+HELD_OUT, SAMPLES = 250, 4
+HELD_OUT_SEED = 1000
+MEASURES = (
+    "accuracy",
+    "reward",
+    "diversity",
+    "entropy",
+    "completions/mean_length",
+    "truncation/truncated",
+    "truncation/eligible",
+    "truncation/masked",
+    "duplicates",
+    "seconds/generation",
+    "seconds/evaluation",
+    "seconds/update",
+)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What to train and how.
+
+    Args:
+        base: folder of a warmed-up model (`prepare_base`).
+        url: of the service.
+        options: of the trainer, over those of `trainer/configs/demo-cpu.yaml`.
+        shuffled: sabotage: the verdicts of a generation are dealt to its completions at random.
+        limits: of the held-out tests, in tokens; the first is the one of `before` and `after`.
+    """
+
+    base: str
+    url: str
+    algorithm: str
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+    shuffled: bool = False
+    limits: tuple[int, ...] = (64,)
+
+
+def prepare_base(folder: str, seed: int, steps: int, batch: int) -> str:
+    """Make the warmed-up model that courses begin with, in a folder; which one."""
+    _calm()
+    model, tokenizer = make_model(seed), make_tokenizer()
+    warm_up(model, tokenizer, steps=steps, batch=batch, seed=seed)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def take_course(course: Course) -> dict[str, Any]:
+    """Train; the held-out pass rates before and after, and the curves, as JSON can carry them."""
+    _calm()
+    folder = tempfile.mkdtemp(prefix="microcoder-toy-")
+    try:
+        options = {"report_to": "none", "log_completions": False, "seed": course.seed, **course.options}
+        config = read_config(CONFIG, algorithm=course.algorithm, output_dir=folder, **options)
+        pair = load_model(course.base, course.seed, dtype="float32")
+        source = RunSource(course.base, "toy")
+        sabotage = {"reward": lambda hear: _shuffle(hear, course)} if course.shuffled else {}
+        before = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]
+        trainer = make_trainer(source, config, course.url, pair, **sabotage)
+        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.train()
+        after = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {
+        "algorithm": course.algorithm,
+        "seed": course.seed,
+        "shuffled": course.shuffled,
+        "before": before[0],
+        "after": after[0],
+        "limits": [
+            {"limit": limit, "before": one, "after": other}
+            for limit, one, other in zip(course.limits, before, after, strict=True)
+        ],
+        "curves": read_curves(trainer),
+    }
+
+
+def measure_held_out(model: Any, tokenizer: Any, url: str, limit: int, temperature: float) -> float:
+    """The share of completions of held-out problems that the service accepts."""
+    chains = draw_chains(HELD_OUT, HELD_OUT_SEED, held_out=True)
+    prompts = [chain.prompt for chain in chains]
+    groups = sample(
+        model, tokenizer, prompts, count=SAMPLES, temperature=temperature, limit=limit, seed=HELD_OUT_SEED, batch=500
+    )
+    answers = [one.text for group in groups for one in group]
+    rows = [chain.row() for chain in chains for _ in range(SAMPLES)]
+    scorer = CodeScorer(url, attempts=3)
+    try:
+        rewards = [score.require() for score in scorer.score(answers, rows)]
+    finally:
+        scorer.close()
+    return sum(rewards) / len(rewards)
+
+
+def read_curves(trainer: MicroCoderGRPOTrainer) -> dict[str, list[float]]:
+    """What was logged, a value a generation; seconds are those of all its updates."""
+    every = trainer.args.updates_per_generation
+    entries = [entry for entry in trainer.state.log_history if "loss" in entry]
+    found: dict[str, list[float]] = {}
+    for name in MEASURES:
+        values = [float(entry.get(name) or 0.0) for entry in entries]
+        parts = [values[start : start + every] for start in range(0, len(values), every)]
+        found[name] = [round(sum(part) if name.startswith("seconds/") else part[0], 4) for part in parts]
+    return found
+
+
+def _shuffle(hear: Hear, course: Course) -> Any:
+    """A reward function whose verdicts say nothing of the completions that they are given to."""
+    heard: list[list[Score]] = []
+    honest, chance = make_reward(on_scores=heard.append, url=course.url), random.Random(course.seed)
+
+    async def shuffled(completions: list[Any], log_extra: Any, log_metric: Any, **columns: Any) -> list[float | None]:
+        await honest(completions, **columns)
+        scores = heard.pop()
+        chance.shuffle(scores)
+        return report(scores, log_extra, log_metric, hear)
+
+    return shuffled
+
+
+def _calm() -> None:
+    """One thread, since several trainings run beside each other, and nothing on the terminal but what is ours."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()

@@ -1,0 +1,57 @@
+"""The toy's supervised warm-up: what a model must be able to do before rewards can teach it anything."""
+
+import math
+import random
+from typing import Any
+
+import torch
+
+from trainer.toy.chains import Chain, Style, draw_chains
+
+STEPS, BATCH = 800, 48
+RATE = 3e-3
+POOL = 20_000
+"""Different chains to learn from."""
+
+
+def warm_up(model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int) -> float:
+    """Teach a model all three styles alike, on chains that aren't held out; the mean loss of the last tenth.
+
+    Args:
+        model: changed in place.
+        steps: of the optimizer, with `batch` answers each; the rate rises for 50 and falls as a cosine to a tenth.
+        seed: of the chains and styles.
+    """
+    chance, pool, losses = random.Random(f"warm-up {seed}"), draw_chains(POOL, seed), list[float]()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    model.train()
+    for step in range(steps):
+        slope = min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / steps))
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * slope
+        chosen = [(chance.choice(pool), chance.choice(list(Style))) for _ in range(batch)]
+        loss = _loss(model, tokenizer, chosen)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    tail = losses[-max(1, steps // 10) :]
+    return sum(tail) / len(tail)
+
+
+def _loss(model: Any, tokenizer: Any, chosen: list[tuple[Chain, Style]]) -> torch.Tensor:
+    """The cross-entropy of the answers' tokens, their end among them."""
+    rows = []
+    for chain, style in chosen:
+        prompt, answer = tokenizer(chain.prompt)["input_ids"], tokenizer(chain.answer(style))["input_ids"]
+        rows.append((prompt, [*answer, tokenizer.eos_token_id]))
+    width = max(len(prompt) + len(answer) for prompt, answer in rows)
+    ids = torch.full((len(rows), width), tokenizer.pad_token_id)
+    labels = torch.full((len(rows), width), -100)
+    for place, (prompt, answer) in enumerate(rows):
+        end = len(prompt) + len(answer)
+        ids[place, :end] = torch.tensor(prompt + answer)
+        labels[place, len(prompt) : end] = torch.tensor(answer)
+    logits = model(input_ids=ids, attention_mask=(ids != tokenizer.pad_token_id).long()).logits
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
