@@ -24,6 +24,7 @@ class Sandbox(StrEnum):
     AUTO = "auto"
     DOCKER = "docker"
     BUBBLEWRAP = "bubblewrap"
+    DIAL_IN = "dial-in"
 
 
 class Profile(StrEnum):

@@ -48,6 +48,7 @@ class Group(StrEnum):
 
     DOCKER = "docker"
     BUBBLEWRAP = "bubblewrap"
+    DIAL_IN = "dial-in"
     REDIS = "redis"
     MACHINE = "machine"
 
@@ -73,13 +74,14 @@ def examine() -> Iterator[Finding]:
     if sys.platform == "linux":
         yield from docker()
         yield from bubblewrap()
+        yield from dial_in(os.environ)
     yield from redis_server(os.environ)
 
 
 def is_usable(findings: list[Finding]) -> bool:
     """Whether the service can run here: at least one kind of box and one Redis."""
     working = {finding.group for finding in findings if finding.decisive and finding.state is State.WORKS}
-    return Group.REDIS in working and bool(working & {Group.DOCKER, Group.BUBBLEWRAP})
+    return Group.REDIS in working and bool(working - {Group.REDIS, Group.MACHINE})
 
 
 # The machine
@@ -150,6 +152,19 @@ def bubblewrap() -> Iterator[Finding]:
     yield Finding(Group.BUBBLEWRAP, "binary", State.WORKS, _shown_path(binary))
     yield user_namespaces()
     yield from trial(Group.BUBBLEWRAP, BubblewrapBackend())
+
+
+def dial_in(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """A box that calls, where a directory for it is set up."""
+    from evaluator.sandbox.dial_in import DialInBackend, DialInOptions  # importable on Linux only
+
+    options = DialInOptions.read({"MICROCODER_DIAL_IN_SECONDS": "5", **environment})
+    if "MICROCODER_DIAL_IN_DIRECTORY" not in environment and not Path(options.directory).exists():
+        found = f"not set up: nobody has made {options.directory}"
+        yield Finding(Group.DIAL_IN, "boxes that dial in", State.NOTE, found)
+        return
+    with closing(DialInBackend(options)) as backend:
+        yield from trial(Group.DIAL_IN, backend)
 
 
 def user_namespaces(

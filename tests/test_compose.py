@@ -63,6 +63,7 @@ class Project:
     password: str = field(default_factory=lambda: secrets.token_hex(16))
     port: int = 0
     redis_image: str = "redis:7-alpine"
+    file: str = "docker-compose.yml"
 
     @property
     def url(self) -> str:
@@ -88,7 +89,7 @@ class Project:
     def compose(self, *arguments: str, check: bool = True) -> str:
         """Run compose; returns what it printed. A failure shows what it said."""
         done = subprocess.run(
-            [*(find_compose() or ()), "--project-name", self.name, *arguments],
+            [*(find_compose() or ()), "--project-name", self.name, "--file", self.file, *arguments],
             cwd=ROOT,
             env=self.environment,
             capture_output=True,

@@ -258,7 +258,7 @@ def test_a_directory_that_the_daemon_cannot_see_names_the_remedy(backend, monkey
     """As when a worker in a container was not given a volume: the path exists here, and not where the daemon looks."""
     monkeypatch.setattr("evaluator.sandbox.docker.Path.mkdir", lambda self: self.parent.joinpath("elsewhere"))
     monkeypatch.setattr("evaluator.sandbox.docker.Path.chmod", lambda self, mode: None)
-    monkeypatch.setattr("evaluator.sandbox.docker._listen", lambda directory, name: contextlib.closing(io.BytesIO()))
+    monkeypatch.setattr("evaluator.sandbox.docker.listen_at", lambda directory, name: contextlib.closing(io.BytesIO()))
 
     with pytest.raises(SandboxUnavailable, match="MICROCODER_BOX_VOLUME"):
         backend.start()

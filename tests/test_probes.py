@@ -16,6 +16,7 @@ from evaluator.sandbox.pool import open_pool
 from evaluator.sandbox.probes import REMEDIES, TRIALS, _judge, check_box, find_failures
 from tests import conftest
 from tests.boxes_helper import Room
+from tests.declared_helper import make_network
 from tests.requirements_helper import require
 
 
@@ -102,9 +103,11 @@ def test_a_room_that_lacks_a_protection_is_noticed(what: str, backend, monkeypat
 class Careless(DockerBackend):
     """Starts containers with a network and a writable root."""
 
+    network = ""
+
     def _describe(self, daemon, meeting):
         wanted = super()._describe(daemon, meeting)
-        wanted["host_config"] |= {"NetworkMode": "bridge", "ReadonlyRootfs": False}
+        wanted["host_config"] |= {"NetworkMode": self.network, "ReadonlyRootfs": False}
         return wanted
 
 
@@ -113,7 +116,7 @@ def test_a_container_with_a_network_and_a_writable_root_is_refused(monkeypatch: 
     require("docker", DockerBackend().check())
     monkeypatch.setitem(pool_module.BACKENDS, "docker", "tests.test_probes:Careless")
 
-    with pytest.raises(SandboxUnavailable) as refusal:
+    with make_network() as Careless.network, pytest.raises(SandboxUnavailable) as refusal:
         open_pool("docker", spare=False, self_test=True)
 
     said = str(refusal.value)

@@ -40,6 +40,7 @@ from evaluator.sandbox.leftovers import (
     sweep_containers,
     sweep_directories,
 )
+from evaluator.sandbox.sockets import listen_at
 
 logger = logging.getLogger(__name__)
 
@@ -285,7 +286,7 @@ class Meeting:
                 mount = Mount(MEETING_POINT, str(inner), type="bind", read_only=True)
                 path = f"{MEETING_POINT}/{name}"
             inner.chmod(0o711)
-            with _listen(inner, name) as listener:
+            with listen_at(inner, name) as listener:
                 yield cls(listener, mount, path, outer)
         finally:
             shutil.rmtree(outer, ignore_errors=True)
@@ -311,22 +312,6 @@ class Meeting:
         raise SandboxUnavailable(
             f"The box's runner has not called for {seconds:.0f} seconds (MICROCODER_BOX_START_SECONDS). {voice.tell()}"
         )
-
-
-def _listen(directory: Path, name: str) -> socket.socket:
-    """Listen at `directory/name`, by way of a descriptor: a socket's path may have 107 characters only."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        listener.bind(f"/proc/self/fd/{folder}/{name}")
-        (directory / name).chmod(0o666)
-        listener.listen(1)
-    except BaseException:
-        listener.close()
-        raise
-    finally:
-        os.close(folder)
-    return listener
 
 
 @contextlib.contextmanager

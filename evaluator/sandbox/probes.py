@@ -21,7 +21,8 @@ SCRATCH_BOUND = 1 << 30
 HIDDEN = (
     str(Path(__file__).resolve().parent), "/var/run/docker.sock", "/run/docker.sock",
     "/run/containerd/containerd.sock", "/var/run/secrets/kubernetes.io", "/var/lib/docker", "/etc/shadow",
-    "/opt/microcoder/boot.py", "/dev/mem", "/dev/kmsg", "/dev/sda", "/proc/kcore", "/proc/1/environ",
+    "/opt/microcoder/boot.py", "/run/microcoder/dial-in", "/dev/mem", "/dev/kmsg", "/dev/sda", "/proc/kcore",
+    "/proc/1/environ",
 )  # fmt: skip
 """What no program may read: our own files, doors to the host, process 1."""
 REMEDIES = {

@@ -14,6 +14,7 @@ import struct
 from typing import Any
 
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 38, 22, 2
+PR_SET_CHILD_SUBREAPER = 36
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
@@ -150,6 +151,11 @@ def set_dumpable(flag: bool) -> None:
     prctl(PR_SET_DUMPABLE, int(flag))
 
 
+def adopt_orphans() -> None:
+    """What a test's processes leave behind becomes this one's child, as if it were pid 1."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
 def set_thread_stacks(size: int = 8 << 20) -> None:
     """Threads get `size` of stack by default: libc would take the main stack's limit, which is huge here."""
     attributes = ctypes.create_string_buffer(64)
@@ -164,6 +170,7 @@ class Slot:
 
     def __init__(self, uid: int, private: bool) -> None:
         self.uid: int | None = uid if os.geteuid() == 0 else None
+        self.runner = os.getpid()
         self.private = private  # nobody else on the host has this uid, so the kernel may count its processes
         self.address_space = 0
         self.resident = 0

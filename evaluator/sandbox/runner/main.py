@@ -49,8 +49,9 @@ alive[0] = (alive, globals(), sys.modules["__main__"])
 
 def serve(connection: socket.socket) -> Work:
     """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
-    if os.getpid() != 1:
-        raise SystemExit("the runner must be pid 1 of its own process namespace")
+    watch.claim_namespace()
+    if not watch.clean_leftovers(SCRATCH):
+        raise SystemExit(f"what an earlier session left in {SCRATCH} can't be removed")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only signal that Python would let through to process 1
     streams.open_streams()
     control = streams.reserve_numbers(connection)

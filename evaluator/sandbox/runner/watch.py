@@ -1,9 +1,9 @@
 """Limits that the kernel doesn't hold for us, and the sweep that proves the box empty.
 
-The runner is pid 1 of its own process namespace: every other process in it belongs to the running test, and what it
-leaves behind becomes the runner's child. CPU time is that of all of them; resident memory is their sum, without pages
-that a forked child still shares with its parent. Time that the program waits for a processor doesn't count as wall
-time, so a busy machine fails nobody.
+The runner is pid 1 of its own process namespace, or alone in it with its keeper (`boot.py --dial`): every other process
+in it belongs to the running test, and what it leaves behind becomes the runner's child. CPU time is that of all of
+them; resident memory is their sum, without pages that a forked child still shares with its parent. Time that the
+program waits for a processor doesn't count as wall time, so a busy machine fails nobody.
 """
 
 import _socket
@@ -18,7 +18,7 @@ import socket
 import time
 from typing import Any
 
-from .confine import Slot
+from .confine import Slot, adopt_orphans
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -27,6 +27,16 @@ ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside 
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
 MAX_FILES = 2000  # inodes in scratch
 SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in bytes; how many of them aren't counted
+
+
+def claim_namespace() -> None:
+    """Refuse to run where other processes than a test's would be killed."""
+    if os.getpid() == 1:
+        return
+    others = {name for name in os.listdir("/proc") if name.isdigit()} - {"1", str(os.getpid())}
+    if os.getppid() != 1 or others:
+        raise SystemExit("the runner must be pid 1 of its own process namespace, or alone in it with its parent, pid 1")
+    adopt_orphans()
 
 
 class Facts:
@@ -183,6 +193,8 @@ class Watch:
             if not name.isdigit() or name == "1":
                 continue
             pid = int(name)
+            if pid == self.slot.runner:
+                continue
             fields = read(f"/proc/{name}/stat").rpartition(b")")[2].split()
             if len(fields) < 20:
                 continue
@@ -238,8 +250,8 @@ class Watch:
         return ended
 
     def kill(self) -> None:
-        if os.getpid() != 1:
-            raise SystemExit("the runner isn't pid 1 of its own namespace: refusing to kill everything")
+        if os.getpid() != self.slot.runner:
+            raise SystemExit("this isn't the runner: refusing to kill everything")
         try:
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
@@ -278,6 +290,14 @@ def clean(scratch: str, slot: Slot) -> bool:
         finally:
             os._exit(0)
     os.waitpid(child, 0)
+    return not os.listdir(scratch)
+
+
+def clean_leftovers(scratch: str) -> bool:
+    """Remove what a session of this box that was broken off has left. Returns whether scratch is empty."""
+    owners = {os.lstat(f"{scratch}/{name}").st_uid for name in os.listdir(scratch)}
+    for uid in owners:
+        clean(scratch, Slot(uid, private=True))
     return not os.listdir(scratch)
 
 
