@@ -1,12 +1,13 @@
 # make demo    set up, start the service, judge the example problems, stop everything (no Docker, no Redis, no root)
 # make test    set up, pass the tests (as root on Debian with CI=true it installs and starts Docker first)
 # make check   lint and types
+# make fuzz    schemathesis against the running service's API (it installs that into .venv/fuzz)
 # make serve   the service on http://127.0.0.1:8000
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test check serve images clean
+.PHONY: install demo test check fuzz serve images clean
 
 install: $(INSTALLED)
 
@@ -28,6 +29,11 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+fuzz: install
+	@test -x .venv/fuzz/bin/schemathesis || { $(PYTHON) -m venv .venv/fuzz && \
+	  .venv/fuzz/bin/pip install --quiet 'schemathesis>=4.32,<5'; }
+	$(BIN)/python scripts/fuzz.py --schemathesis .venv/fuzz/bin/schemathesis $(ARGS)
 
 serve: install
 	$(BIN)/microcoder serve $(ARGS)

@@ -37,7 +37,7 @@ Document = dict[str, Any]
 class FileIn(BaseModel):
     """A file of a job."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", strict=True)
 
     content: str
     name: str | None = None
@@ -47,7 +47,7 @@ class FileIn(BaseModel):
 class JobIn(BaseModel):
     """`POST /api/v2/execute`, once language, version and files are known to be there."""
 
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
     language: str
     version: str

@@ -37,7 +37,7 @@ VERDICTS_LOGGED = tuple(verdict for verdict in Verdict if verdict not in (Verdic
 class OpenRlhfIn(BaseModel):
     """What OpenRLHF posts."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", strict=True)
 
     query: list[str] = Field(min_length=1)
     prompts: list[str] | None = None
@@ -47,7 +47,7 @@ class OpenRlhfIn(BaseModel):
 class SlimeIn(BaseModel):
     """What slime posts."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", strict=True)
 
     prompt: Any = None
     response: str

@@ -28,7 +28,7 @@ Id = int | str
 class Asked(BaseModel):
     """Base of what is sent."""
 
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
 class RunCodeIn(Asked):
