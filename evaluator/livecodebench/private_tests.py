@@ -1,7 +1,8 @@
 """The private tests of a problem, as LiveCodeBench encodes them.
 
 JSON text; or Base64 of zlib of a pickle that holds one string, that JSON text. A pickle can ask its reader to call
-anything, so it is read by one that knows no names: only what needs none, such as a string, comes out.
+anything, so it is read by one that knows no names: only what needs none, such as a string, comes out. It can also name
+a place in its reader's memory, which is then made as large: so its steps are looked at before.
 """
 
 import base64
@@ -9,11 +10,17 @@ import binascii
 import io
 import json
 import pickle
+import pickletools
 import zlib
 from typing import Any, NoReturn
 
 MAXIMUM_BYTES = 2 << 30
 """A problem's decoded tests; more is no test set but a compression bomb."""
+
+
+MAXIMUM_STEPS = 1000
+"""Of a pickle, and the largest place that it may name: one string takes five."""
+_PLACES = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 
 
 class Undecodable(ValueError):
@@ -40,7 +47,7 @@ def decode_tests(text: str) -> list[dict[str, Any]]:
         return []
     try:
         tests = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         tests = _parse(_decode(text))
     if not isinstance(tests, list) or not all(_is_test(test) for test in tests):
         raise Undecodable("the tests must be a list of objects with the strings 'input' and 'output'")
@@ -54,7 +61,7 @@ def _is_test(test: Any) -> bool:
 def _parse(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Undecodable(f"what was encoded isn't JSON ({error})") from None
 
 
@@ -70,10 +77,27 @@ def _decode(text: str) -> str:
         raise Undecodable(f"zlib can't decompress it ({error})") from None
     if not inflater.eof:
         raise Undecodable("it is cut off, or larger than any test set")
-    try:
-        value = _Unpickler(io.BytesIO(data)).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
-        raise error if isinstance(error, Undecodable) else Undecodable(f"it isn't a pickle ({error})") from None
+    value = _unpickle(data)
     if not isinstance(value, (str, bytes)):
         raise Undecodable(f"the pickle holds a {type(value).__name__}, not the JSON text")
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+def _unpickle(data: bytes) -> Any:
+    try:
+        for number, (step, argument, _) in enumerate(pickletools.genops(data)):
+            if number > MAXIMUM_STEPS or (step.name in _PLACES and int(argument or 0) > MAXIMUM_STEPS):
+                raise Undecodable("the pickle holds more than the one string that private tests are")
+        return _Unpickler(io.BytesIO(data)).load()
+    except Undecodable:
+        raise
+    except (
+        pickle.UnpicklingError,
+        EOFError,
+        ArithmeticError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+    ) as error:
+        raise Undecodable(f"it isn't a pickle ({error})") from None
