@@ -14,12 +14,21 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import redis
 
 from evaluator.errors import SandboxError, SandboxUnavailable
 from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Backend, Box, Call, CompileFailure
+from evaluator.sandbox.obstacles import (
+    APPARMOR,
+    describe_cgroups,
+    find_daemon_obstacles,
+    find_namespace_obstacle,
+    is_rootless,
+    read_setting,
+)
 from evaluator.sandbox.probes import REMEDIES, Failure, find_failures
 from service.redis_server import PrivateRedis, RedisUnavailable, find_server
 
@@ -105,18 +114,13 @@ def container(root: Path = Path("/")) -> Finding:
     return Finding(Group.MACHINE, "in a container", State.NOTE, f"yes, {kind}")
 
 
-def cgroups(root: Path = Path("/sys/fs/cgroup")) -> Finding:
+def cgroups(root: Path = Path("/")) -> Finding:
     """Which cgroups the kernel offers."""
-    if (root / "cgroup.controllers").exists():
-        found = "version 2"
-    elif (root / "unified").is_dir():
-        found = "hybrid (controllers in version 1)"
-    elif (root / "memory").is_dir():
-        found = "version 1"
-    else:
-        remedy = "Nothing to do: memory is then watched by the runner; Docker boxes need cgroups mounted."
-        return Finding(Group.MACHINE, "cgroups", State.NOTE, "none", remedy)
-    return Finding(Group.MACHINE, "cgroups", State.NOTE, found)
+    kind, obstacle = describe_cgroups(root)
+    if obstacle is None:
+        return Finding(Group.MACHINE, "cgroups", State.NOTE, kind)
+    state = State.NOTE if kind == "none" else State.MISSING
+    return Finding(Group.MACHINE, "cgroups", state, kind if kind == "none" else obstacle.found, obstacle.remedy)
 
 
 # Boxes
@@ -130,7 +134,7 @@ def docker() -> Iterator[Finding]:
     said = backend.check()
     image = DockerOptions.read(os.environ).image
     if said is None:
-        yield Finding(Group.DOCKER, "daemon", State.WORKS, "answers")
+        yield from daemon(backend.ask(), DockerOptions.read(os.environ).runtime)
         yield Finding(Group.DOCKER, "image", State.WORKS, image)
         yield from trial(Group.DOCKER, backend)
     elif "no image" in said:
@@ -138,6 +142,13 @@ def docker() -> Iterator[Finding]:
         yield Finding(Group.DOCKER, "image", State.MISSING, f"{image} isn't there", said)
     else:
         yield Finding(Group.DOCKER, "daemon", State.MISSING, "doesn't answer", said)
+
+
+def daemon(info: Mapping[str, Any], runtime: str = "") -> Iterator[Finding]:
+    """A daemon that answers, and what it can't hold of a box's limits. `info` is what it says of itself."""
+    yield Finding(Group.DOCKER, "daemon", State.WORKS, "answers, rootless" if is_rootless(info) else "answers")
+    for obstacle in find_daemon_obstacles(info, runtime):
+        yield Finding(Group.DOCKER, "limits", State.MISSING, obstacle.found, obstacle.remedy)
 
 
 def bubblewrap() -> Iterator[Finding]:
@@ -150,7 +161,7 @@ def bubblewrap() -> Iterator[Finding]:
         yield Finding(Group.BUBBLEWRAP, "binary", State.MISSING, "not found", str(error))
         return
     yield Finding(Group.BUBBLEWRAP, "binary", State.WORKS, _shown_path(binary))
-    yield user_namespaces()
+    yield user_namespaces(bwrap=binary)
     yield from trial(Group.BUBBLEWRAP, BubblewrapBackend())
 
 
@@ -168,28 +179,21 @@ def dial_in(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def user_namespaces(
-    root: Path = Path("/"), is_root: bool | None = None, attempt: Callable[[], bool] | None = None
+    root: Path = Path("/"),
+    is_root: bool | None = None,
+    attempt: Callable[[], bool] | None = None,
+    bwrap: str = "/usr/bin/bwrap",
 ) -> Finding:
     """Whether an ordinary user may make a user namespace, and which setting forbids it."""
     subject = "user namespaces"
     if os.geteuid() == 0 if is_root is None else is_root:
         return Finding(Group.BUBBLEWRAP, subject, State.NOTE, "not needed: this is root")
-    if (attempt or _can_unshare)():
-        restricted = _read(root / "proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1"
-        if not restricted:
-            return Finding(Group.BUBBLEWRAP, subject, State.WORKS, "allowed")
-    for name, bad, remedy in (
-        ("user.max_user_namespaces", "0", "Run as root: sysctl -w user.max_user_namespaces=15000"),
-        ("kernel.unprivileged_userns_clone", "0", "Run as root: sysctl -w kernel.unprivileged_userns_clone=1"),
-        (
-            "kernel.apparmor_restrict_unprivileged_userns",
-            "1",
-            "Give bwrap an AppArmor profile with `userns,`, or run as root: "
-            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-    ):
-        if _read(root / "proc/sys" / name.replace(".", "/")) == bad:
-            return Finding(Group.BUBBLEWRAP, subject, State.MISSING, f"forbidden by {name} = {bad}", f"{remedy}.")
+    obstacle = find_namespace_obstacle(root, bwrap)
+    if (attempt or _can_unshare)() and read_setting(root, APPARMOR) != "1":
+        return Finding(Group.BUBBLEWRAP, subject, State.WORKS, "allowed")
+    if obstacle is not None:
+        found = obstacle.found.removeprefix("user namespaces are ")
+        return Finding(Group.BUBBLEWRAP, subject, State.MISSING, found, obstacle.remedy)
     remedy = (
         "A container's seccomp profile or the kernel's build forbids them: use docker boxes, or run as root, or start "
         "the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined."

@@ -11,7 +11,7 @@ from docker.api import APIClient
 from docker.types import LogConfig, Mount, Ulimit
 
 from evaluator.sandbox.dial_in import DialInBackend, DialInOptions
-from evaluator.sandbox.docker import DockerBackend, DockerOptions
+from evaluator.sandbox.docker import NO_ZERO, DockerBackend, DockerOptions
 
 GROUP = 10001
 MEETING = "/run/microcoder"
@@ -44,6 +44,7 @@ def describe_box(daemon: APIClient, folder: Path, **changes) -> dict:
         "log_config": LogConfig(type="json-file"),
         "mounts": [
             Mount(MEETING, str(folder), type="bind", read_only=True),
+            NO_ZERO,
             Mount("/opt/microcoder/boot.py", str(folder.parent / "boot.py"), type="bind", read_only=True),
         ],
         "restart_policy": {"Name": "unless-stopped"},

@@ -25,7 +25,7 @@ MAY_IMPORT = {
 }
 # Lowest first: a module of the evaluator imports from the rows above its own.
 EVALUATOR = (
-    ("evaluator.errors", "evaluator.executions", "evaluator.suspicions"),
+    ("evaluator.errors", "evaluator.executions", "evaluator.suspicions", "evaluator.sandbox.obstacles"),
     ("evaluator.model",),
     ("evaluator.comparison", "evaluator.extraction", "evaluator.sandbox.runner"),
     ("evaluator.checkers",),

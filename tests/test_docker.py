@@ -113,7 +113,9 @@ def test_the_container_is_locked(backend, daemon):
         assert "size=64m" in host["Tmpfs"]["/w"] and "nr_inodes=4000" in host["Tmpfs"]["/w"]
         assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]} == {"core": 1, "nofile": 1024}
         assert not host["Devices"] and not host["PortBindings"]
-        assert [(mount["Destination"], mount["RW"]) for mount in facts["Mounts"]] == [("/run/microcoder", False)]
+        mounts = {mount["Destination"]: (mount["Source"], mount["RW"]) for mount in facts["Mounts"]}
+        assert mounts.pop("/dev/zero") == ("/dev/null", True)
+        assert [(place, writable) for place, (_, writable) in mounts.items()] == [("/run/microcoder", False)]
 
 
 def test_options_come_from_the_environment():
@@ -277,6 +279,13 @@ def test_a_daemon_that_does_not_answer_is_a_sentence(address, remedy):
     assert remedy in backend.check()
     with pytest.raises(SandboxUnavailable, match=remedy):
         backend.start()
+
+
+def test_a_rootless_daemon_nearby_is_pointed_at(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert "rootless" not in DockerBackend(address="unix:///nowhere/docker.sock").check()
+    (tmp_path / "docker.sock").touch()
+    assert f"DOCKER_HOST=unix://{tmp_path}/docker.sock" in DockerBackend(address="unix:///nowhere/docker.sock").check()
 
 
 def test_the_box_holds_no_file_of_ours_that_a_program_could_read(backend):

@@ -11,8 +11,20 @@ import pytest
 from rich.console import Console
 
 from evaluator.errors import SandboxUnavailable
-from evaluator.sandbox.bubblewrap import BubblewrapBackend
-from service.doctor import Finding, Group, State, cgroups, container, is_usable, redis_server, trial, user_namespaces
+from evaluator.sandbox.bubblewrap import BubblewrapBackend, explain_failure
+from evaluator.sandbox.obstacles import allow_in_apparmor
+from service.doctor import (
+    Finding,
+    Group,
+    State,
+    cgroups,
+    container,
+    daemon,
+    is_usable,
+    redis_server,
+    trial,
+    user_namespaces,
+)
 from service.tables import show_findings
 
 
@@ -37,7 +49,48 @@ def test_the_setting_that_forbids_user_namespaces_is_named_with_what_lifts_it(tm
 
     assert finding.state is State.MISSING
     assert finding.found == f"forbidden by {name} = {value}"
-    assert f"sysctl -w {name}=" in finding.remedy
+    lifted = "apparmor_parser -r /etc/apparmor.d/microcoder-bwrap" if "apparmor" in name else f"sysctl -w {name}="
+    assert lifted in finding.remedy
+    refusal = explain_failure(b"bwrap: No permissions to create new namespace", "", tmp_path, is_root=False)
+    assert refusal.startswith("bubblewrap can't make a box here: bwrap: No permissions")
+    assert f"forbidden by {name} = {value}. " in refusal and lifted in refusal
+
+
+def test_the_apparmor_profile_names_this_bwrap_and_is_written_by_one_command(tmp_path) -> None:
+    command = allow_in_apparmor("/opt/bwrap").replace("/etc/apparmor.d", str(tmp_path)).partition(" && ")[0]
+
+    subprocess.run(["sh", "-c", command], check=True)
+
+    profile = (tmp_path / "microcoder-bwrap").read_text()
+    assert profile == "abi <abi/4.0>,\nprofile microcoder-bwrap /opt/bwrap flags=(unconfined) {\n  userns,\n}\n"
+
+
+WHOLE = {
+    "SecurityOptions": ["name=seccomp,profile=default"], "CgroupVersion": "2", "MemoryLimit": True, "SwapLimit": True,
+    "PidsLimit": True, "Runtimes": {"runc": {}},
+}  # fmt: skip
+DAEMONS = {
+    "rootless without delegation": ({"SecurityOptions": ["name=seccomp", "name=rootless"], "PidsLimit": False,
+        "MemoryLimit": False}, "no limit of memory, processes", "Delegate=cpu cpuset io memory pids"),
+    "rootless on version 1": ({"SecurityOptions": ["name=seccomp", "name=rootless"], "CgroupVersion": "1",
+        "PidsLimit": False}, "no limit of processes", "systemd.unified_cgroup_hierarchy=1"),
+    "no memory controller": ({"MemoryLimit": False, "SwapLimit": False}, "no limit of memory, swap",
+        "cgroup_enable=memory swapaccount=1"),
+    "no seccomp": ({"SecurityOptions": []}, "knows no seccomp", "The runner's own filter"),
+    "no runtime": ({"Runtimes": {"runc": {}, "crun": {}}}, "no runtime runsc (it has crun, runc)",
+        "runsc install --runtime runsc -- --host-uds=open"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DAEMONS)
+def test_what_a_daemon_cant_hold_is_named_with_the_command_that_mends_it(case) -> None:
+    changes, found, remedy = DAEMONS[case]
+    runtime = "runsc" if case == "no runtime" else ""
+    answers, obstacle = daemon(WHOLE | changes, runtime)
+    assert answers.found == ("answers, rootless" if "rootless" in case else "answers")
+    assert obstacle.state is State.MISSING and not obstacle.decisive
+    assert found in obstacle.found and remedy in obstacle.remedy
+    assert len(list(daemon(WHOLE, ""))) == 1
 
 
 def test_apparmor_is_suspected_even_where_an_empty_user_namespace_can_be_made(tmp_path) -> None:
@@ -64,13 +117,27 @@ def test_a_container_is_recognised_by_what_its_engine_leaves(tmp_path) -> None:
 
 
 def test_the_version_of_cgroups_is_told(tmp_path) -> None:
+    groups = tmp_path / "sys/fs/cgroup"
     assert cgroups(tmp_path).found == "none"
-    (tmp_path / "memory").mkdir()
+    for controller in ("memory", "pids"):
+        (groups / controller).mkdir(parents=True)
     assert cgroups(tmp_path).found == "version 1"
-    (tmp_path / "unified").mkdir()
+    (groups / "unified").mkdir()
     assert cgroups(tmp_path).found.startswith("hybrid")
-    (tmp_path / "cgroup.controllers").touch()
-    assert cgroups(tmp_path).found == "version 2"
+    (groups / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    assert (cgroups(tmp_path).found, cgroups(tmp_path).state) == ("version 2", State.NOTE)
+
+
+def test_a_controller_that_is_missing_is_named_with_what_switches_it_on(tmp_path) -> None:
+    groups = tmp_path / "sys/fs/cgroup"
+    groups.mkdir(parents=True)
+    (groups / "cgroup.controllers").write_text("cpu pids\n")
+    finding = cgroups(tmp_path)
+    assert (finding.state, finding.found) == (State.MISSING, "cgroups without the controllers memory")
+    assert "`cgroup_enable=memory swapaccount=1`" in finding.remedy
+    (groups / "cgroup.controllers").unlink()
+    (groups / "memory").mkdir()
+    assert "without the controllers pids" in cgroups(tmp_path).found
 
 
 def test_a_box_that_cant_start_is_reported_with_the_backends_own_sentence() -> None:

@@ -9,7 +9,6 @@ What it doesn't: there is no cgroup. Memory is what the runner sees every few mi
 limit, and as an ordinary user the tests share the uid of the worker. A kernel bug is out of reach of any of this.
 """
 
-import contextlib
 import importlib.util
 import os
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from evaluator.errors import SandboxUnavailable
 from evaluator.sandbox.channel import RunnerBox
+from evaluator.sandbox.obstacles import find_namespace_obstacle
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "networkx", "sortedcontainers", "more_itertools")
 """What a program may import beside the standard library, where the worker's environment has it."""
@@ -72,28 +72,19 @@ class BubblewrapBackend:
             os.close(said)
 
 
-def explain_failure(said: bytes, fallback: str) -> str:
+def explain_failure(said: bytes, fallback: str, root: Path = Path("/"), *, is_root: bool | None = None) -> str:
     """What bwrap said, and what to do about it."""
     text = said.decode("utf-8", "replace").strip() or fallback
-    return f"bubblewrap can't make a box here: {text} {find_obstacle()}".strip()
+    return f"bubblewrap can't make a box here: {text} {find_obstacle(root, is_root=is_root)}".strip()
 
 
-def find_obstacle() -> str:
+def find_obstacle(root: Path = Path("/"), *, is_root: bool | None = None) -> str:
     """Which setting of the machine forbids user namespaces, and what lifts it."""
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 if is_root is None else is_root:
         return "In a container, give it CAP_SYS_ADMIN or use the docker backend."
-    for path, bad, remedy in (
-        ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"),
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
-        (
-            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for bwrap",
-        ),
-    ):
-        with contextlib.suppress(OSError):
-            if Path(path).read_text().strip() == bad:
-                return f"User namespaces are forbidden by {path}; as root run: {remedy}."
+    obstacle = find_namespace_obstacle(root, find_bwrap())
+    if obstacle is not None:
+        return obstacle.describe()
     return "User namespaces may be forbidden here (a container without them?): use the docker backend, or run as root."
 
 

@@ -40,6 +40,7 @@ from evaluator.sandbox.leftovers import (
     sweep_containers,
     sweep_directories,
 )
+from evaluator.sandbox.obstacles import find_daemon_obstacles
 from evaluator.sandbox.sockets import listen_at
 
 logger = logging.getLogger(__name__)
@@ -120,6 +121,11 @@ class DockerBackend:
             return str(error)
         return None
 
+    def ask(self) -> Mapping[str, Any]:
+        """What the daemon says of itself, as `docker info`."""
+        with self._connect() as daemon, _explain("The Docker daemon does not answer"):
+            return dict(daemon.info())
+
     def start(self) -> RunnerBox:
         """A fresh box, in about half a second."""
         with self._connect() as daemon, _explain("The Docker daemon can't make a box"):
@@ -127,6 +133,8 @@ class DockerBackend:
                 self._swept = True
                 sweep_containers(daemon)
                 sweep_directories(Path(self._options.directory or tempfile.gettempdir()))
+                for obstacle in find_daemon_obstacles(daemon.info(), self._options.runtime):
+                    logger.warning("event=docker_limits message=%s", obstacle.describe())
             image, digest = self._find_image(daemon)
             with Meeting.arrange(self._options) as meeting:
                 container = daemon.create_container(image, **self._describe(daemon, meeting))["Id"]
@@ -334,6 +342,9 @@ def _explain(what: str) -> Iterator[None]:
             hint = "its socket may not be opened by this user: join the group that owns it (usually `docker`)"
         elif "No such file" in text or "refused" in text:
             hint = "start it (scripts/start_dockerd.sh where there is no systemd), or set DOCKER_HOST"
+            rootless = Path(os.environ.get("XDG_RUNTIME_DIR", "/nowhere")) / "docker.sock"
+            if rootless.exists():
+                hint += f"; a rootless daemon may be meant: DOCKER_HOST=unix://{rootless}"
         else:
             hint = text
         raise SandboxUnavailable(f"{what}: {hint}.") from error
