@@ -1,5 +1,6 @@
 # make demo    set up, start the service, judge the example problems, stop everything (no Docker, no Redis, no root)
 # make test    set up, pass the tests (as root on Debian with CI=true it installs and starts Docker first)
+# make attacks every attack of docs/security.md, in every kind of box that this machine has; root sees some from outside
 # make check   lint and types
 # make fuzz    schemathesis against the running service's API (it installs that into .venv/fuzz)
 # make serve   the service on http://127.0.0.1:8000
@@ -7,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test check fuzz serve images clean
+.PHONY: install demo test attacks check fuzz serve images clean
 
 install: $(INSTALLED)
 
@@ -24,6 +25,10 @@ demo: install
 test: install
 	scripts/prepare_tests.sh
 	. scripts/requirements.sh && $(BIN)/python -m pytest $(ARGS)
+
+attacks: install
+	scripts/prepare_tests.sh
+	. scripts/requirements.sh && $(BIN)/python -m tests.attacks $(ARGS)
 
 check: install
 	$(BIN)/ruff check .

@@ -67,6 +67,11 @@ class Room:
         run = self.run(source, stdin, **limits)
         return judge_run(0, TestCase(TestKind.STDIN, ""), run, Rules(Limits(**limits), Policy())).verdict
 
+    @property
+    def namespace(self) -> int:
+        """The process namespace of the shared box."""
+        return self._namespace
+
     def processes(self) -> list[int]:
         """What lives in the shared box, as the host sees it."""
         return find_processes(self._namespace)

@@ -60,9 +60,9 @@ SELF_ONLY = {
 # Calls that are denied with some values of one argument: (x86-64, aarch64, index of the argument, values).
 # Locks and leases on files that all boxes read would tell who else runs: F_GETLK, F_OFD_*, F_SETLEASE, F_NOTIFY. A lock
 # on what the program may write to is left (F_SETLK: sqlite needs it). Larger socket buffers (SO_SNDBUF, SO_RCVBUF and
-# the forced ones) would be memory that no process is charged for. The core limit has to stay 1, see `set_limits`. Without
-# root, all processes of one's uid (PRIO_USER, IOPRIO_WHO_USER) would be the runner too. ioctl: no typing into a terminal
-# (TIOCSTI, TIOCLINUX), no flags on the scratch folder (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).
+# the forced ones) would be memory that no process is charged for. The core limit has to stay 1, see `set_limits`.
+# Without root, all processes of one's uid (PRIO_USER, IOPRIO_WHO_USER) would be the runner too. ioctl: no typing into a
+# terminal (TIOCSTI, TIOCLINUX), no flags on the scratch folder (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).
 VALUES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
     "fcntl": (72, 25, 1, (5, 36, 37, 38, 1024, 1026)),
     "setsockopt": (54, 208, 2, (7, 8, 32, 33)),
@@ -71,7 +71,7 @@ VALUES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
     "ioprio_set": (251, 30, 0, (3,)),
     "ioctl": (16, 29, 1, (0x5412, 0x541C, 0x40086602, 0x401C5820)),
 }
-MMAP, MAP_PRIVATE, MAP_ANONYMOUS = (9, 222), 0x02, 0x20
+MMAP, MAP_PRIVATE, MAP_ANONYMOUS, MAP_HUGETLB = (9, 222), 0x02, 0x20, 0x40000
 OOM_PATH, OOM_SCORE = b"/proc/self/oom_score_adj", b"1000"
 """When the box's memory is gone, the kernel takes the test and not the runner."""
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -110,9 +110,10 @@ def build_filter(machine: str) -> bytes:
     for numbers in DENIED.values():
         if (denied := numbers[column]) is not None:
             code += [(0x15, 0, 1, denied), deny]
-    # Shared memory without a file stays in use when no process maps it: memory that nobody could be charged for.
-    code += [(0x15, 0, 5, MMAP[column]), load(arguments + 8 * 3), (0x45, 0, 2, MAP_ANONYMOUS)]
-    code += [(0x45, 1, 0, MAP_PRIVATE), deny, load(number)]
+    # Memory that nobody could be charged for: what is shared without a file stays when no process maps it, and huge
+    # pages that the machine has put aside count as nobody's.
+    code += [(0x15, 0, 6, MMAP[column]), load(arguments + 8 * 3), (0x45, 2, 0, MAP_HUGETLB)]
+    code += [(0x45, 0, 2, MAP_ANONYMOUS), (0x45, 1, 0, MAP_PRIVATE), deny, load(number)]
     for intel, arm, index, values in VALUES.values():
         code += [(0x15, 0, 2 * len(values) + 2, (intel, arm)[column]), load(arguments + 8 * index)]
         for value in values:

@@ -64,7 +64,7 @@ def compile_native(source: int, artifact: int, messages: int) -> NoReturn:
     """Body of the compiling child: files in, one binary out. What the compiler says is already going to `messages`."""
     files = json.loads(streams.read_all(source))["files"]
     launch.write_files(files)
-    sources = [name for name in files if name.endswith(SOURCES)]
+    sources = [f"./{name}" if name[0] in "-@" else name for name in files if name.endswith(SOURCES)]  # no options
     environment = {**os.environ, "TMPDIR": os.getcwd()}
     command = [*COMPILER, "-o", BINARY, *sources]
     status = attend(lambda: os.execvpe(command[0], command, environment))

@@ -1,0 +1,6 @@
+"""Sleeps for ever."""
+
+import time
+
+while True:
+    time.sleep(3600)

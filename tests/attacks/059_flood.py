@@ -1,0 +1,4 @@
+"""Prints without end."""
+
+while True:
+    print("x" * 1000)

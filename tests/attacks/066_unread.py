@@ -1,0 +1,3 @@
+"""Never reads its input of fifty megabytes."""
+
+print("done")
