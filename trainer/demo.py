@@ -55,8 +55,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--png", type=Path, help="file for a picture of the curves")
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), default=list(SHOWN), metavar="NAME")
-    parser.add_argument("--generations", type=int, default=50, help="of 256 completions, with 4 updates each: 50")
-    parser.add_argument("--warm-up", type=int, default=800, help="supervised steps before: 800")
+    parser.add_argument("--generations", type=int, default=25, help="of 256 completions, with 4 updates each: 25")
+    parser.add_argument("--warm-up", type=int, default=600, help="supervised steps before: 600")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
     options = parser.parse_args(arguments)
     if min(options.seeds, options.generations, options.warm_up, options.processes) < 1:
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace, url: str) -> list[dict[str, Any]]:
 
     seeds = range(1, options.seeds + 1)
     with tempfile.TemporaryDirectory(prefix="microcoder-demo-") as folder:
-        bases = [partial(prepare_base, f"{folder}/{seed}", seed, options.warm_up, 48) for seed in seeds]
+        bases = [partial(prepare_base, f"{folder}/{seed}", seed, options.warm_up) for seed in seeds]
         folders = run_together(bases, options.processes, lambda base: print(f"seed {Path(base).name}  warmed up"))
         changes = {"max_steps": 4 * options.generations}
         plans = [(name, seed, False) for seed in seeds for name in options.algorithms]

@@ -56,8 +56,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rates", type=float, nargs="+", default=[0.0, 0.2, 1.0], help="of masking: 0 0.2 1")
     parser.add_argument("--limit", type=int, default=44, help="tokens of a completion: 44")
     parser.add_argument("--window", type=int, default=8, help="of the repeat test, in tokens: 8")
-    parser.add_argument("--generations", type=int, default=30, help="of 256 completions: 30")
-    parser.add_argument("--warm-up", type=int, default=800, help="supervised steps before: 800")
+    parser.add_argument("--generations", type=int, default=25, help="of 256 completions: 25")
+    parser.add_argument("--warm-up", type=int, default=600, help="supervised steps before: 600")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
     parser.add_argument("--json", type=Path, help="file for every run's figures and curves")
     parser.add_argument("--png", type=Path, help="file for a picture")
@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, url: str) -> list[dict[str, Any]]:
     limits = (options.limit, 2 * options.limit)
     with tempfile.TemporaryDirectory(prefix="microcoder-mechanism-") as folder:
         # One warm-up for all: seeds differ in prompts and samples, rates in nothing else.
-        base = run_together([partial(prepare_base, f"{folder}/1", 1, options.warm_up, 48)], 1, lambda _: None)[0]
+        base = run_together([partial(prepare_base, f"{folder}/1", 1, options.warm_up)], 1, lambda _: None)[0]
         plans = [(seed, rate) for seed in range(1, options.seeds + 1) for rate in options.rates]
         courses = [
             Course(base, url, "microcoder", seed, {**changes, "truncation_rate": rate}, limits=limits)

@@ -19,7 +19,7 @@ from trainer.runs import RunSource, load_model, make_trainer
 from trainer.sampling import sample
 from trainer.toy.chains import draw_chains
 from trainer.toy.vocabulary import make_model, make_tokenizer
-from trainer.toy.warmup import warm_up
+from trainer.toy.warmup import BATCH, STEPS, warm_up
 
 CONFIG = Path(__file__).parents[1] / "configs" / "demo-cpu.yaml"
 HELD_OUT, SAMPLES = 250, 4
@@ -61,11 +61,11 @@ class Course:
     limits: tuple[int, ...] = (64,)
 
 
-def prepare_base(folder: str, seed: int, steps: int, batch: int) -> str:
+def prepare_base(folder: str, seed: int, steps: int = STEPS) -> str:
     """Make the warmed-up model that courses begin with, in a folder; which one."""
     _calm()
     model, tokenizer = make_model(seed), make_tokenizer()
-    warm_up(model, tokenizer, steps=steps, batch=batch, seed=seed)
+    warm_up(model, tokenizer, steps=steps, batch=BATCH, seed=seed)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

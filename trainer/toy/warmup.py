@@ -8,7 +8,7 @@ import torch
 
 from trainer.toy.chains import Chain, Style, draw_chains
 
-STEPS, BATCH = 800, 48
+STEPS, BATCH = 600, 48
 RATE = 3e-3
 PARTS = 4
 """A batch is padded in so many parts."""
