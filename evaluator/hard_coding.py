@@ -12,12 +12,13 @@ LOOKED_AT = 20
 LONGEST = 2_000
 """Characters of an input that is looked for. Nobody writes longer ones down."""
 SHORTEST = 5
-"""Characters, without spaces, of a line that says something: programs are full of `1`, `[]` and `abc`."""
+"""Characters of an input that says something: programs are full of `1`, `[]` and `abc`."""
 ENOUGH = 3
 """Tests whose inputs a source holds before anything is said, half of those that were looked for at least."""
 DIGESTS = 3
 _DIGEST_LENGTHS = frozenset({32, 40, 56, 64, 96, 128})
 _SPACES = str.maketrans("", "", " \t\r'\"")
+_QUOTES = str.maketrans("", "", "'\"")
 
 
 def is_mentioned(source: str, tests: Sequence[TestCase]) -> bool:
@@ -49,35 +50,36 @@ def find_tables(tree: ast.Module, tests: Sequence[TestCase]) -> Iterator[tuple[i
 
 
 def _longest_line(test: TestCase) -> str | None:
-    if test.kind is TestKind.ASSERTION or len(test.input) > LONGEST:
+    """What a source that knows the test must hold, without its spaces and quotes."""
+    if test.kind is TestKind.ASSERTION or not SHORTEST <= len(test.input.strip()) <= LONGEST:
         return None
-    line = max((line.translate(_SPACES) for line in test.input.split("\n")), key=len)
-    return line if len(line) >= SHORTEST else None
+    return max((line.translate(_SPACES) for line in test.input.split("\n")), key=len) or None
 
 
 def _spell_input(test: TestCase) -> set[str]:
-    """How a source may write a test's input, or a part of it that says enough."""
+    """How a source may write a test's input, or an argument or a line of it, where that says enough."""
     if _longest_line(test) is None:
         return set()
     lines = [line for line in test.input.split("\n") if line.strip()]
+    values: list[object]
     if test.kind is TestKind.FUNCTIONAL:
         try:
             values = [json.loads(line) for line in lines]
         except (ValueError, RecursionError):
             return set()
-        whole = {repr(values), repr(tuple(values))}
-        return {text.translate(_SPACES) for text in (*whole, *map(repr, values))} - _too_short(map(repr, values))
-    tokens = test.input.split()
-    spelled = {"".join(test.input.split()), "".join(map(str, lines)), repr(lines), repr(tokens), repr(tuple(tokens))}
-    spelled |= {line for line in lines if len(line.translate(_SPACES)) >= SHORTEST}
-    numbers = [int(token) for token in tokens if token.lstrip("-").isascii() and token.lstrip("-").isdigit()]
-    if len(numbers) == len(tokens):
-        spelled |= {repr(numbers), repr(tuple(numbers)), repr(numbers[1:])}
-    return {text.translate(_SPACES).replace("\n", "") for text in spelled}
+        values += [list(values), tuple(values)]
+    else:
+        tokens = test.input.split()
+        numbers = [int(token) for token in tokens if token.lstrip("-").isdecimal()]
+        values = [test.input, *lines, lines, tokens, tuple(tokens)]
+        values += [numbers, tuple(numbers), numbers[1:]] if len(numbers) == len(tokens) else []
+    return {text for value in values if (text := _shorten(value))}
 
 
-def _too_short(texts: Iterator[str]) -> set[str]:
-    return {short for text in texts if len(short := text.translate(_SPACES)) < SHORTEST}
+def _shorten(value: object) -> str:
+    """A value as text: single spaces, no quotes. Nothing, where that is too short to say anything."""
+    text = " ".join((value if isinstance(value, str) else repr(value)).translate(_QUOTES).split())
+    return text if len(text) >= SHORTEST else ""
 
 
 def _keys(tree: ast.Module) -> Iterator[ast.expr]:
@@ -94,14 +96,12 @@ def _keys(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def _spell(node: ast.expr) -> str:
-    """A literal without its spaces and quotes. Nothing, where it isn't one or too short to say anything."""
+    """A literal, shortened; nothing, where it isn't one."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return ""
-    text = value if isinstance(value, str) else repr(value)
-    text = text.translate(_SPACES).replace("\n", "")
-    return text if len(text) >= SHORTEST else ""
+    return _shorten(value)
 
 
 def _is_digest(node: ast.expr) -> bool:

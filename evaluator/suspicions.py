@@ -17,7 +17,7 @@ class SuspicionKind(StrEnum):
     CHECKER_BROKEN = "checker_broken"
     """Its output broke the suite's checker, which judges others."""
     ENDED_EARLY = "ended_early"
-    """The process ended as if all were well before its function had returned or the test code had ended."""
+    """It ended its process, by no exception, before its function had returned or the test code had ended."""
     FORGED_MESSAGE = "forged_message"
     """It wrote to the descriptor that belongs to the runner."""
     LEFT_PROCESSES = "left_processes"

@@ -14,6 +14,8 @@ from . import collection, exchange, launch, names, servant, streams, tester, val
 
 MAX_REPORT = 20_000
 TEST = "<test>"
+HUNG_UP = 3
+"""The tester's exit status where the program had ended, or said what it can't mean."""
 
 
 def run_tester(conversation: int, test: int, report: int, entry_point: str | None) -> NoReturn:
@@ -35,7 +37,7 @@ def run_tester(conversation: int, test: int, report: int, entry_point: str | Non
     if line.broken is not None:  # also where the test code has caught what says so
         outcome, text = "ended", text or line.broken
     streams.write_all(report, values.dump([outcome, text]))
-    launch._exit(0)
+    launch._exit(HUNG_UP if line.broken is not None else 0)
 
 
 def execute(code: object, scope: names.Names, tests: collection.Collection) -> None:

@@ -85,7 +85,7 @@ def perform(scope: dict[str, Any], code: types.CodeType, source: bytes, path: st
         value = nodes.fill_in(value, forge.returned)
     encoder = Encoder(forge)
     lines = [encoder.tree(value)]
-    if value is None:  # an in-place problem: the answer may be an argument
+    if lines[0] is None:  # an in-place problem: the answer may be an argument
         lines.append(encoder.tree(arguments if forge is None else forge.fill_arguments(arguments)))
         objection = find_objection(function)
         lines += [] if objection is None else [objection]

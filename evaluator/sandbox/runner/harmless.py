@@ -22,6 +22,7 @@ TRACES = frozenset({
     "__spec__", "__setattr__", "__delattr__", "__subclasses__",
     "__del__", "__main__", "__file__", "__stdin__", "__stdout__", "__stderr__",
     "breakpoint", "builtins", "compile", "delattr", "eval", "exec", "globals", "open", "setattr", "vars",
+    "getattr", "__getattribute__", "attrgetter", "methodcaller", "get_field", "vformat", "get_type_hints",
     "gi_frame", "f_back", "f_globals", "f_builtins", "tb_frame", "cr_frame", "ag_frame", "_getframe",
     # files and streams, which are only imitated
     "close", "detach", "fileno", "isatty", "peek", "raw", "reconfigure", "FileIO", "open_code",
@@ -39,6 +40,11 @@ _IMPORT = opcode.opmap["IMPORT_NAME"]
 _STORES = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 _FREE = tuple(opcode.opmap[name] for name in ("LOAD_NAME", "STORE_NAME", "STORE_GLOBAL", "IMPORT_FROM"))
 _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
+_LOAD_NAME = opcode.opmap["LOAD_NAME"]
+_ATTRIBUTES = tuple(opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap)
+_IMPORTS = (_IMPORT, opcode.opmap["IMPORT_FROM"])
+_NAMED_STORES = (opcode.opmap["STORE_NAME"], opcode.opmap["STORE_GLOBAL"])
+_MATCH_CLASS = opcode.opmap["MATCH_CLASS"]
 _COMPILE = {"compile"}
 MANY_NAMES = 256
 """From here on, arguments of instructions take two of them."""
@@ -58,15 +64,19 @@ def is_harmless(parts: list[types.CodeType], imported: frozenset[str]) -> bool:
         names.update(part.co_names, part.co_varnames, part.co_freevars)
         if len(part.co_names) >= MANY_NAMES:
             return False
+        if _MATCH_CLASS in part.co_code[::2]:  # the names of its attributes are constants
+            names.update(name for item in part.co_consts if type(item) is tuple for name in item if type(name) is str)
     found = names & TRACES
     if found and (found != _COMPILE or any(map(_compiles, parts))):
         return False
     if "numpy" in imported and names & NUMPY_TRACES:
         return False
     stored = {name for part in parts for kind in _STORES for name in _named(part, kind)}
-    return not stored or not any(
-        name in vars(sys.modules[module]) for module in imported if module in sys.modules for name in stored
-    )
+    if not stored:
+        return True
+    if any(name in vars(sys.modules[module]) for module in imported if module in sys.modules for name in stored):
+        return False
+    return not _marks_imports(parts)
 
 
 def _compiles(part: types.CodeType) -> bool:
@@ -79,6 +89,25 @@ def _compiles(part: types.CodeType) -> bool:
         if (kind in _FREE and argument == place) or (kind == _LOAD_GLOBAL and argument >> 1 == place % 128):
             return True
     return False
+
+
+def _marks_imports(parts: list[types.CodeType]) -> bool:
+    """Whether they give an attribute to what bears the name of an import: `heapq.nlargest.calls = 1`."""
+    known: set[str] = set()
+    marked: set[str] = set()
+    for part in parts:
+        root, before = None, 0
+        for kind, argument in zip(*[iter(part.co_code)] * 2, strict=True):
+            if kind in _NAMED_STORES and before in _IMPORTS:
+                known.add(part.co_names[argument])
+            elif kind in _STORES and root is not None:
+                marked.add(root)
+            if kind in (_LOAD_GLOBAL, _LOAD_NAME):
+                root = part.co_names[argument >> 1 if kind == _LOAD_GLOBAL else argument]
+            elif kind and kind not in _ATTRIBUTES:
+                root = None
+            before = kind
+    return not known.isdisjoint(marked)
 
 
 def list_parts(code: types.CodeType) -> list[types.CodeType]:

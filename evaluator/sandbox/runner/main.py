@@ -198,6 +198,8 @@ class Runner:
                 return work
             children.append(pid)
         observer.wait(children[0], self.ends)
+        if len(children) > 1 and observer.ended_with(children[0], assertion.HUNG_UP):
+            observer.let_end(children[1])
         facts = observer.sweep()
         facts.children = children
         signalled = any(os.WIFSIGNALED(status) for status in facts.statuses.values())

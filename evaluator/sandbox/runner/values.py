@@ -141,7 +141,8 @@ class Encoder:
     def numpy(self, value: Any, kind: Any, depth: int) -> Tree:
         """Write an array or a scalar of numpy's class `kind`, or of one derived from it."""
         if any(base.__name__ == "ndarray" for base in kind.__mro__):
-            return {"$": "ndarray", "v": self.tree(kind.tolist(value), depth + 1)}
+            tree = self.tree(kind.tolist(value), depth + 1)
+            return None if tree is None else {"$": "ndarray", "v": tree}
         plain = kind.item(value) if hasattr(kind, "item") else value
         if isinstance(plain, kind):  # a number longer than Python's own, or nothing that has a plain form
             return float(plain) if kind.__name__ == "longdouble" else self.other(value, depth)

@@ -26,6 +26,7 @@ INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
 ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside an order
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
 MAX_FILES = 2000  # inodes in scratch
+LAST_MOMENTS = 0.2  # seconds for a process that has closed its end of the line already
 SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in bytes; how many of them aren't counted
 
 
@@ -228,6 +229,23 @@ class Watch:
             fields = read(f"/proc/{process}/task/{thread}/schedstat").split()
             if len(fields) > 1:
                 self.delays[thread] = int(fields[1])
+
+    def ended_with(self, pid: int, status: int) -> bool:
+        """Whether a process that ended, and isn't reaped yet, gave this exit status."""
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return ended is not None and ended.si_code == os.CLD_EXITED and ended.si_status == status
+
+    def let_end(self, pid: int) -> None:
+        """Give a process that is about to end the time for it, so that its exit status is its own."""
+        if pid in self.facts.statuses:
+            return
+        handle = os.pidfd_open(pid)
+        try:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll(LAST_MOMENTS * 1000)
+        finally:
+            os.close(handle)
 
     def reap_strays(self, main: int) -> None:
         """Orphans that ended: their time counts, and zombies don't pile up. The main process is left to `sweep`."""
