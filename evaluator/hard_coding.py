@@ -17,7 +17,7 @@ ENOUGH = 3
 """Tests whose inputs a source holds before anything is said, half of those that were looked for at least."""
 DIGESTS = 3
 _DIGEST_LENGTHS = frozenset({32, 40, 56, 64, 96, 128})
-_SPACES = str.maketrans("", "", " \t\r'\"")
+_MARKS = str.maketrans("", "", " \t\r'\",[]()")
 _QUOTES = str.maketrans("", "", "'\"")
 
 
@@ -26,7 +26,7 @@ def is_mentioned(source: str, tests: Sequence[TestCase]) -> bool:
     pieces = [piece for test in tests[:LOOKED_AT] if (piece := _longest_line(test)) is not None]
     if len(pieces) < ENOUGH:
         return False
-    text = source.translate(_SPACES)
+    text = source.translate(_MARKS)
     return sum(piece in text for piece in pieces) >= ENOUGH
 
 
@@ -50,10 +50,10 @@ def find_tables(tree: ast.Module, tests: Sequence[TestCase]) -> Iterator[tuple[i
 
 
 def _longest_line(test: TestCase) -> str | None:
-    """What a source that knows the test must hold, without its spaces and quotes."""
+    """What a source that knows the test must hold, without spaces, quotes and brackets."""
     if test.kind is TestKind.ASSERTION or not SHORTEST <= len(test.input.strip()) <= LONGEST:
         return None
-    return max((line.translate(_SPACES) for line in test.input.split("\n")), key=len) or None
+    return max((line.translate(_MARKS) for line in test.input.split("\n")), key=len) or None
 
 
 def _spell_input(test: TestCase) -> set[str]:

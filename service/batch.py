@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from evaluator.errors import InvalidSubmission
 from evaluator.model import Submission, TestKind, Verdict
+from evaluator.suspicions import describe
 from service.encoding import plain
 from service.intake import Refused, prepare
 from service.schemas import EvaluationIn, field_name
@@ -251,7 +252,7 @@ class LocalJudging:
         suite = self._suites.get(item.submission.suite_id, item.suite)
         judgement = judge.judge(item.submission, suite, cancelled=self._stopped.is_set, progress=lambda: None)
         document: dict[str, Any] = plain(judgement)
-        return document
+        return document | {"suspicion": describe(judgement.suspicions)}
 
 
 class RemoteJudging:

@@ -63,6 +63,7 @@ class Tally:
     def __init__(self) -> None:
         """Nothing yet."""
         self._verdicts: Counter[str] = Counter()
+        self._suspicions: Counter[str] = Counter()
         self._examples: list[dict[str, Any]] = []
         self.compared = 0
         self.disagreements = 0
@@ -80,6 +81,7 @@ class Tally:
     def add(self, document: dict[str, Any]) -> None:
         """Count one written line."""
         self._verdicts[document["verdict"]] += 1
+        self._suspicions.update(note["kind"] for note in document.get("suspicions", ()))
         if "agrees" not in document:
             return
         self.compared += 1
@@ -98,6 +100,9 @@ class Tally:
             if count := self._verdicts[verdict]:
                 table.add_row(verdict, str(count), f"{count / self.judged:.1%}", style=_style(verdict))
         console.print(table)
+        if self._suspicions:
+            noted = ", ".join(f"{kind} {count}" for kind, count in self._suspicions.most_common())
+            console.print(f"Suspicions, which change no verdict: {noted}. See docs/reward_hacking.md.", soft_wrap=True)
         if self.compared:
             agree = self.compared - self.disagreements
             console.print(f"{agree} of {self.compared} agree with their expected_verdict.")

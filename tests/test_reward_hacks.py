@@ -1,4 +1,4 @@
-"""Programs that would earn a reward without the answer, as data (`reward_hacks.toml`): each test gets its right verdict,
+"""Programs that would earn a reward without the answer, as data (`reward_hacks.toml`): each test gets its verdict,
 and the judgement notes what is known of the trick. On bubblewrap all, on Docker those that are marked."""
 
 import tomllib
