@@ -42,16 +42,18 @@ def split_id(identity: str) -> tuple[str, str, str]:
             return function, parameters.removeprefix(f"{kind}-"), kind
         if parameters.endswith(f"-{kind}"):
             return function, parameters.removesuffix(f"-{kind}"), kind
-    return function, parameters, "docker" if function.startswith("tests/test_docker.py") else ""
+    return function, parameters, "docker" if "docker" in function else ""
 
 
 def is_named(reference: str, identity: str) -> bool:
-    """Whether a catalogue's reference means a collected test."""
+    """Whether a catalogue's reference means a collected test. Parameters may end in a star, for whatever follows."""
     if reference == identity:
         return True
     function, parameters, _ = split_id(identity)
     wanted, bracket, rest = reference.partition("[")
-    return function == wanted and (not bracket or parameters == rest.removesuffix("]"))
+    pattern = rest.removesuffix("]")
+    fits = parameters.startswith(pattern[:-1]) if pattern.endswith("*") else parameters == pattern
+    return function == wanted and (not bracket or fits)
 
 
 def spell_table(attacks: list[Attack]) -> str:

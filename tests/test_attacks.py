@@ -12,7 +12,7 @@ from evaluator.judge import Rules, judge_run
 from evaluator.model import Limits, Policy, Program, TestCase, TestKind
 from evaluator.sandbox.base import Box, Call, Run
 from tests.boxes_helper import Room
-from tests.hosts_helper import ATTACKS, read_attack
+from tests.hosts_helper import ATTACKS, leave_to_make_attacks, read_attack
 
 PROGRAMS = tomllib.loads((ATTACKS / "programs.toml").read_text())
 ELSEWHERE = {
@@ -32,6 +32,8 @@ def read_lines(output: bytes) -> dict[str, str]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(room: Room, name: str):
     wanted = PROGRAMS[name]
+    if wanted.get("long"):
+        leave_to_make_attacks(room)
     limits = {"cpu_seconds": 10.0, **wanted.get("limits", {})}
     box = room.box
     for _ in range(wanted.get("runs", 1)):
@@ -39,7 +41,7 @@ def test_program(room: Room, name: str):
         case = TestCase(TestKind.STDIN, "")
         verdict = judge_run(0, case, run, Rules(Limits(**limits), Policy())).verdict
         verdicts = wanted["verdict"] if isinstance(wanted["verdict"], list) else [wanted["verdict"]]
-        assert verdict in verdicts, run
+        assert verdict in verdicts and run.limit == wanted.get("limit", run.limit), run
         if "lines" in wanted:
             found = read_lines(run.stdout)
             wrong = {

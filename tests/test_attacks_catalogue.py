@@ -38,6 +38,8 @@ def test_ids_are_told_apart_from_the_kind_of_box():
     assert split_id("tests/a.py::test_b[bubblewrap-root]") == ("tests/a.py::test_b", "", "bubblewrap-root")
     assert is_named("tests/a.py::test_b[c]", "tests/a.py::test_b[docker-c]")
     assert is_named("tests/a.py::test_b", "tests/a.py::test_b[docker-c]")
+    assert is_named("tests/a.py::test_b[7: *]", "tests/a.py::test_b[7: c (d)]")
+    assert not is_named("tests/a.py::test_b[7: *]", "tests/a.py::test_b[77: c (d)]")
     assert not is_named("tests/a.py::test_b[c]", "tests/a.py::test_b[docker-cc]")
     assert not is_named("tests/a.py::test_b", "tests/a.py::test_bb")
 

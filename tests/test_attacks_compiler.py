@@ -13,7 +13,7 @@ from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Call, CompileFailure
 from evaluator.sandbox.memfds import SEALS
 from tests.boxes_helper import Room
-from tests.hosts_helper import eventually, find_runner, list_children
+from tests.hosts_helper import eventually, find_runner, leave_to_make_attacks, list_children
 from tests.requirements_helper import require
 
 MEBIBYTE = 1 << 20
@@ -45,6 +45,7 @@ def compile_cpp(room: Room, source: str, limits: Limits = SMALL, **files: str):
 ])  # fmt: skip
 def test_no_file_of_the_host_can_be_included(compiler: Room, tmp_path: Path, way: str):
     """87: neither by the preprocessor nor by the assembler; the compiler's text shows nothing of it."""
+    leave_to_make_attacks(compiler)
     secret = tmp_path / "secret"
     secret.write_text("int the_secret_of_the_host = 42;\n")
     tmp_path.chmod(0o755)
@@ -57,6 +58,7 @@ def test_no_file_of_the_host_can_be_included(compiler: Room, tmp_path: Path, way
 
 def test_a_name_is_no_option(compiler: Room):
     """87: a file whose name begins like an option of the compiler."""
+    leave_to_make_attacks(compiler)
     for name in ("-fplugin=evil.cpp", "-Wl,-rpath.cpp", "-DX.cpp", "@list.cpp"):
         loaded = compile_cpp(
             compiler, "int other(); int main() { return other(); }", **{name: "int other() { return 0; }"}
@@ -81,6 +83,7 @@ BOMBS = {
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_compiler_bomb_is_a_compile_error(compiler: Room, what: str):
     """88: within the limits of compiling; nothing of it lives on, and the same box goes on."""
+    leave_to_make_attacks(compiler)
     box, runner = compiler.box, find_runner(compiler)
     loaded = compile_cpp(compiler, BOMBS[what], Limits(cpu_seconds=1.5, wall_seconds=30, memory_bytes=256 * MEBIBYTE))
     assert isinstance(loaded, CompileFailure) and loaded.message
@@ -91,6 +94,7 @@ def test_a_compiler_bomb_is_a_compile_error(compiler: Room, what: str):
 
 def test_a_device_is_no_endless_include(compiler: Room):
     """88: /dev/zero is an empty file in a box."""
+    leave_to_make_attacks(compiler)
     loaded = compile_cpp(compiler, '#include "/dev/zero"\nint main() {}')
     assert not isinstance(loaded, CompileFailure), loaded.message
     loaded.close()
@@ -145,6 +149,7 @@ PYTHON_BOMBS = {
 @pytest.mark.parametrize("what", PYTHON_BOMBS)
 def test_a_source_that_python_cant_compile_ends_by_its_limits(room: Room, what: str):
     """88, for Python."""
+    leave_to_make_attacks(room)
     box, runner = room.box, find_runner(room)
     limits = Limits(cpu_seconds=1, wall_seconds=20, memory_bytes=256 * MEBIBYTE)
     loaded = box.load(Program(PYTHON_BOMBS[what]), limits)

@@ -25,6 +25,7 @@ from tests.hosts_helper import (
     eventually,
     find_cgroup,
     find_runner,
+    leave_to_make_attacks,
     list_children,
     list_descriptors,
     list_mounts,
@@ -208,6 +209,8 @@ def test_mounts_as_the_host_sees_them(room: Room):
         if "rw" in options and stat.S_ISDIR(mode := os.stat(f"{root}{place}").st_mode) and mode & 0o002
     }  # fmt: skip
     assert open_to_all == {"/w"}
+    system = [place for place in mounts if place != "/w" and not place.startswith(("/proc", "/sys", "/dev"))]
+    assert "/" in system and all("ro" in mounts[place][0] for place in system)
     assert "nosuid" in mounts["/w"][0] and "nodev" in mounts["/w"][0]
     if room.kind != "docker":  # there, no-new-privileges stands for it
         assert all("nosuid" in options for place, (options, _) in mounts.items() if place != "/proc/sys")
@@ -280,6 +283,8 @@ CROWDS = {
 @pytest.mark.parametrize("name", CROWDS)
 def test_nothing_lives_on(room: Room, name: str):
     """27 to 31, 39, 40, 43 to 45: the runner alone, without a zombie; in a container its cgroup says so too."""
+    if "cpu_seconds" in CROWDS[name]:
+        leave_to_make_attacks(room)
     box, runner = room.box, find_runner(room)
     room.run(read_attack(name), **CROWDS[name])
     assert find_runner(room) == runner and len(room.processes()) == 1
@@ -295,6 +300,7 @@ def test_nothing_lives_on(room: Room, name: str):
 
 def test_a_bomb_is_bounded_while_it_goes_off(room: Room):
     """27: with root, never more than the limit; without, what can come up between two looks."""
+    leave_to_make_attacks(room)
     with running(room, "print('ready', flush=True)\n" + read_attack("027_fork_bomb"), wall_seconds=1.0) as (_, end):
         most = 0
         while (now := len(find_processes(room.namespace))) > 1:
@@ -306,6 +312,7 @@ def test_a_bomb_is_bounded_while_it_goes_off(room: Room):
 
 def test_a_neighbour_works_on_while_one_takes_all_memory(room: Room):
     """32: the box that is out of memory is the only one that notices; the worker stays small."""
+    leave_to_make_attacks(room)
     other = room.start()
     try:
         before = int(read_status(Path("/proc/self"))["VmRSS"].split()[0])

@@ -125,7 +125,8 @@ def main() -> int:
     files = sorted({reference.partition("::")[0] for attack in attacks for reference in attack.tests})
     with Progress(console=console) as progress:
         gatherer = Gatherer(attacks, progress)
-        pytest.main(["-p", "no:terminal", *files], plugins=[gatherer])
+        options = ["-p", "no:terminal", "-o", "addopts=--import-mode=importlib --strict-markers --strict-config"]
+        pytest.main([*options, *files], plugins=[gatherer])
     return show(attacks, gatherer, console)
 
 

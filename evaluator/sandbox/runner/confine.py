@@ -106,14 +106,14 @@ def build_filter(machine: str) -> bytes:
     code = [load(arch), (0x15, 1, 0, audit), deny, load(number)]
     if machine == "x86_64":
         code += [(0x45, 0, 1, 0x40000000), deny]  # the x32 range reaches the same kernel under other numbers
+    # Memory that nobody could be charged for: what is shared without a file stays when no process maps it, and huge
+    # pages that the machine has put aside count as nobody's. First, and to its end: every program maps memory often.
+    code += [(0x15, 0, 6, MMAP[column]), load(arguments + 8 * 3), (0x45, 2, 0, MAP_HUGETLB)]
+    code += [(0x45, 0, 2, MAP_ANONYMOUS), (0x45, 1, 0, MAP_PRIVATE), deny, (0x06, 0, 0, ALLOW)]
     code += [(0x15, 0, 1, 435), absent]  # clone3 hides its flags behind a pointer; libc falls back to clone
     for numbers in DENIED.values():
         if (denied := numbers[column]) is not None:
             code += [(0x15, 0, 1, denied), deny]
-    # Memory that nobody could be charged for: what is shared without a file stays when no process maps it, and huge
-    # pages that the machine has put aside count as nobody's.
-    code += [(0x15, 0, 6, MMAP[column]), load(arguments + 8 * 3), (0x45, 2, 0, MAP_HUGETLB)]
-    code += [(0x45, 0, 2, MAP_ANONYMOUS), (0x45, 1, 0, MAP_PRIVATE), deny, load(number)]
     for intel, arm, index, values in VALUES.values():
         code += [(0x15, 0, 2 * len(values) + 2, (intel, arm)[column]), load(arguments + 8 * index)]
         for value in values:
