@@ -1,5 +1,6 @@
 """`python -m tests.attacks`: runs every test that the list of attacks names, in every kind of box, and says what came
-of each. `--write` puts the list into docs/security.md instead."""
+of each; with numbers (`python -m tests.attacks 27 32`) only those. `--write` puts the list into docs/security.md
+instead."""
 
 import os
 import sys
@@ -48,6 +49,9 @@ class Gatherer:
             self.outcomes.setdefault(report.nodeid, "passed")
         if report.when == "teardown":
             self._progress.advance(self._task)
+            done = len(self.outcomes)
+            if not self._progress.console.is_terminal and done % 50 == 0:
+                self._progress.console.print(f"{done} tests done", highlight=False)
 
 
 def count(attack: Attack, outcomes: dict[str, str]) -> dict[str, Counter[str]]:
@@ -120,6 +124,8 @@ def main() -> int:
     if "--write" in sys.argv:
         PAGE.write_text(place_table(PAGE.read_text("utf-8"), spell_table(attacks)), "utf-8")
         return 0
+    chosen = {int(argument) for argument in sys.argv[1:]}
+    attacks = [attack for attack in attacks if not chosen or attack.number in chosen]
     os.environ["MICROCODER_ATTACKS"] = "all"
     console = Console(width=None if sys.stdout.isatty() else 170)
     files = sorted({reference.partition("::")[0] for attack in attacks for reference in attack.tests})
