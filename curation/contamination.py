@@ -6,13 +6,14 @@ Rules, in this order; the first that applies gives the reason:
 - tests: most of the telling tests of the smaller suite are the other's too;
 - n-gram: the share of the problem's 16-word runs that one benchmark problem has is above 0.22 (MicroCoder's rule);
 - short text: a text of fewer than 60 words has too few such runs: half of the five-word runs of the shorter text;
-- sibling: n-gram or short text applies, but the names say that it is another number of the same theme ("… II"). It is
-  another problem with nearly the same statement: held out by default, `siblings: keep` keeps it.
+- sibling: tests, n-gram or short text applies, but the names say that it is another number of the same theme ("… II"):
+  another problem, with nearly the same statement and often the same examples. Held out by default; `siblings: keep`
+  keeps it.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,7 +54,7 @@ class Overlap:
     id: str
     score: float
     key: str = ""
-    """Of identity: slug, id or title."""
+    """Of identity: slug, id or title. Of siblings: the rule that found them alike."""
 
 
 class Held:
@@ -95,17 +96,13 @@ class Held:
     def find(self, problem: Problem) -> list[Overlap]:
         """The strongest overlap by each rule that applies, in the rules' order."""
         words = split_words(problem.statement)
-        found = [self._find_name(problem), self._find_tests(problem)]
-        if len(words) < self._params.short:
-            text = self._find_short_text(words)
-        else:
-            text = self._find_text(words)
-        if text is not None:
-            place, overlap = text
-            if are_siblings(problem.identity, self._kept[place][1].identity):
-                overlap = Overlap("sibling", overlap.benchmark, overlap.id, overlap.score)
-            found.append(overlap)
-        return [overlap for overlap in found if overlap is not None]
+        text = self._find_short_text(words) if len(words) < self._params.short else self._find_text(words)
+        name = self._find_name(problem)
+        found = [] if name is None else [name]
+        for place, overlap in filter(None, (self._find_tests(problem), text)):
+            siblings = are_siblings(problem.identity, self._kept[place][1].identity)
+            found.append(replace(overlap, rule="sibling", key=overlap.rule) if siblings else overlap)
+        return found
 
     def measure(self, problem: Problem) -> float:
         """The greatest share of the problem's long runs of words in one benchmark problem, whatever the thresholds."""
@@ -119,14 +116,14 @@ class Held:
                 return self._make(place, "identity", 1.0, rule)
         return None
 
-    def _find_tests(self, problem: Problem) -> Overlap | None:
+    def _find_tests(self, problem: Problem) -> tuple[int, Overlap] | None:
         tests = hash_tests(problem.suite)
         best: tuple[float, int] | None = None
         for place, count in _count(tests, self._tests).items():
             share = count / min(len(tests), self._sizes[place][1])
             if count >= self._params.least_tests and share >= self._params.tests and (best is None or share > best[0]):
                 best = (share, place)
-        return None if best is None else self._make(best[1], "tests", best[0])
+        return None if best is None else (best[1], self._make(best[1], "tests", best[0]))
 
     def _find_text(self, words: list[str]) -> tuple[int, Overlap] | None:
         grams = hash_grams(words, self._params.words)
@@ -190,7 +187,7 @@ class Contamination(Stage):
             found = held.find(problem)
             if not found:
                 yield problem
-            elif found[0].rule == "sibling" and self._params.siblings == "keep":
+            elif {one.rule for one in found} == {"sibling"} and self._params.siblings == "keep":
                 self.mark(f"sibling in {found[0].benchmark}")
                 yield problem.with_note("sibling_of", f"{found[0].benchmark}: {found[0].id}")
             else:

@@ -74,6 +74,7 @@ class LocalJudging:
             SandboxUnavailable: there can be no boxes here.
         """
         self._sandbox = sandbox
+        self._workers = workers
         self._stopped = threading.Event()
         self._pools: list[Pool] = []
         self._free: queue.SimpleQueue[tuple[Judge, Judge] | None] = queue.SimpleQueue()
@@ -95,7 +96,9 @@ class LocalJudging:
         self._stopped.set()
 
     def close(self) -> None:
-        """Destroy the boxes."""
+        """Destroy the boxes, unless a program still runs in one: boxes end with this process."""
+        if self._free.qsize() < self._workers:
+            return
         for pool in self._pools:
             pool.close()
 

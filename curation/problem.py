@@ -7,6 +7,7 @@ isn't written. Tests and checker are written as a suite's lines have them (`eval
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +143,26 @@ def read_problem(record: Any, place: str) -> Problem:
         suite = make_suite(map(_read_test, record.get("tests") or []), checker)
         Policy(**record.get("policy", {}))
         values = {name: _read_value(name, record[name]) for name in _NAMES if name in record}
+        if values.get("date") is not None:
+            check_date(values["date"])
         problem = Problem(**values, suite=suite)
         problem.limits()
     except (InvalidSuite, InvalidSubmission, TypeError, ValueError, KeyError) as error:
         raise BadProblem(f"{place}: {error}") from None
     return problem
+
+
+def check_date(text: Any) -> str:
+    """A date as it was given.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        date.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise ValueError(f"'date' must be written YYYY-MM-DD, not {text!r}.") from None
+    return str(text)
 
 
 def _read_test(record: Any) -> TestCase:

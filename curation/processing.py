@@ -60,6 +60,8 @@ class Process(Stage):
                 self.drop(problem, Demand.IMAGE)
                 return None
             self.mark("mentions images")
+        if Demand.ILLUSTRATION in demands:
+            self.mark(Demand.ILLUSTRATION)
         language = detect_language(statement) if statement else UNDETERMINED
         if language not in (*self._params.languages, UNDETERMINED):
             self.drop(problem, "statement in another language", language)

@@ -70,6 +70,7 @@ class Collect(Stage):
         """All that can be read, each id once."""
         with Shelf("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID") as shelf:
             for source in self._sources:
+                before = self.ledger.came[source.name]
                 for item in iterate_source(source, self._base):
                     self.ledger.came[source.name] += 1
                     if isinstance(item, Unreadable):
@@ -78,6 +79,8 @@ class Collect(Stage):
                         self.drop(item, "its id is there twice", item.id)
                     else:
                         yield item
+                if self.ledger.came[source.name] == before:
+                    raise BadRecipe(f"{source.name}: {self._base / source.path} holds no record; name another file.")
 
     def lose(self, source: str, reason: str, detail: str) -> None:
         """Count a row that made no problem."""

@@ -12,14 +12,32 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+import evaluator
 from curation.problem import Problem
 
 Drop = Callable[[Problem | None, str, str], None]
 """Told of what was dropped (None: a row that made no problem), the reason and the detail."""
+
+
+SHOWING = ("build", "card", "charts", "exports", "manifest", "tallies")
+"""Modules that come after the stages: a change of them repeats no stage."""
+
+
+@cache
+def digest_code() -> str:
+    """Of the evaluator's version and of every module here that a stage may use: what older code made is made again."""
+    whole = hashlib.sha256(evaluator.__version__.encode())
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        if path.stem not in SHOWING:
+            whole.update(f"{path.relative_to(folder)}:{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
 
 
 class Params(BaseModel):
@@ -71,8 +89,6 @@ class Stage(ABC):
     """Base of all stages."""
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
-    """Raised whenever the same input and settings give something else: what was kept of an earlier build is redone."""
     keeps_dropped: ClassVar[bool] = False
     """Whether dropped problems are kept whole, apart."""
 
@@ -93,7 +109,7 @@ class Stage(ABC):
     @property
     def fingerprint(self) -> str:
         """The same for two stages that do the same."""
-        text = json.dumps([self.name, self.version, self.params], sort_keys=True)
+        text = json.dumps([self.name, digest_code(), self.params], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def run(self, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ _COMMANDS = (
     (re.compile(r"\\(?:emph|textit|it)\{([^{}]*)\}"), r"*\1*"),
     (re.compile(r"\\(?:texttt|verb|tt|t)\{([^{}]*)\}"), r"`\1`"),
 )
+_EXAMPLES = re.compile(r"^[ #*<>a-z0-9]{0,12}(?:Examples?|Samples?|Notes?|Explanation)\b", re.M)
 _FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.M | re.S)
 
 
@@ -34,6 +35,7 @@ class Demand(StrEnum):
     """What a statement says that plain tests can't give."""
 
     IMAGE = "needs images"
+    ILLUSTRATION = "images illustrate its examples"
     INTERACTION = "interactive"
     CHECKER = "several right answers, no checker"
     ANY_ORDER = "any order is right"
@@ -58,7 +60,7 @@ _DEMANDS = {
         r"\bupper ?case or lower ?case\b[^.\n]{0,40}\b(?:accepted|print|output)",
     ),
     Demand.CHECKER: (
-        r"\b(?:print|output|return|find|report|give|provide|write|choose) any (?:one )?(?:of (?:them|those|the)|valid|"
+        r"\b(?:print|output|return|find|report|give|provide|write) any (?:one )?(?:of (?:them|those|the)|valid|"
         r"such|possible|suitable|correct|answer|solution|permutation|array|sequence|string)\b",
         r"\b(?:multiple|several|more than one|many)\b[^.\n]{0,60}\b(?:answer|solution|way|output)s?\b[^.\n]{0,60}"
         r"\b(?:any|one of (?:them|those))\b",
@@ -69,9 +71,19 @@ _PATTERNS = {demand: [re.compile(text, re.I) for text in texts] for demand, text
 
 
 def find_demands(statement: str) -> set[Demand]:
-    """What the statement says, as it was published: images may be gone once it is Markdown."""
+    """What the statement says, as it was published: images may be gone once it is Markdown.
+
+    An image that is first spoken of behind the first example, or in a note, illustrates; nothing is missing without it.
+    """
     text = " ".join(re.split(r"[^\S\n]+", statement))
-    return {demand for demand, patterns in _PATTERNS.items() if any(one.search(text) for one in patterns)}
+    found = {
+        demand: [match for one in patterns if (match := one.search(text))] for demand, patterns in _PATTERNS.items()
+    }
+    demands = {demand for demand, matches in found.items() if matches}
+    examples = _EXAMPLES.search(text)
+    if found[Demand.IMAGE] and examples and min(match.start() for match in found[Demand.IMAGE]) > examples.start():
+        demands ^= {Demand.IMAGE, Demand.ILLUSTRATION}
+    return demands
 
 
 def normalise_statement(text: str) -> str:
@@ -117,7 +129,7 @@ def _open_latex() -> Any:
 
 
 def _even_out(text: str) -> str:
-    lines = [line.rstrip() for line in text.split("\n")]
+    lines = [re.sub(r"^ (?=\S)", "", line.rstrip()) for line in text.split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 

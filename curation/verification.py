@@ -26,6 +26,8 @@ from evaluator.model import Verdict
 
 WINDOW = 4
 """Problems, per worker, that may wait for a slow one before them: the stage keeps their order."""
+GRACE = 2.0
+"""Seconds that programs get to end when the work is stopped. What takes longer ends with this process."""
 OURS = (Verdict.INTERNAL_ERROR, Verdict.CANCELLED)
 
 
@@ -94,21 +96,22 @@ class Verify(Stage):
         judging = self._open_judging()
         workers = min(self._workers, judging.most)
         executor = ThreadPoolExecutor(workers, "judge")
-        done = False
-        try:
-            with self._journal:
+        with self._journal:
+            try:
                 for problem in problems:
                     begun = executor.submit(self._examine, judging, problem) if problem.references else None
                     waiting.append((problem, begun))
                     while len(waiting) > WINDOW * workers:
-                        yield from self._settle(*waiting.popleft())
+                        yield from self._settle(*waiting[0])
+                        waiting.popleft()
                 while waiting:
-                    yield from self._settle(*waiting.popleft())
-                done = True
-        finally:
-            if not done:
-                judging.stop()
-            executor.shutdown(wait=True, cancel_futures=True)
+                    yield from self._settle(*waiting[0])
+                    waiting.popleft()
+            finally:
+                if waiting:
+                    judging.stop()
+                executor.shutdown(wait=False, cancel_futures=True)
+                wait([begun for _, begun in waiting if begun is not None], timeout=GRACE)
 
     def _settle(self, problem: Problem, begun: Future[Finding] | None) -> Iterator[Problem]:
         if begun is None:
@@ -233,9 +236,11 @@ class Journal:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        assert self._file is not None
-        self._file.close()
+        """Close it. What is found later isn't written."""
+        with self._lock:
+            assert self._file is not None
+            self._file.close()
+            self._file = None
 
     def find(self, key: str) -> Finding | None:
         """What is known under a key."""
@@ -251,9 +256,9 @@ class Journal:
         record = {"key": key, "id": id, **asdict(finding)}
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
-            assert self._file is not None
-            self._file.write(line)
-            self._file.flush()
+            if self._file is not None:
+                self._file.write(line)
+                self._file.flush()
 
 
 def _read_finding(record: dict[str, Any]) -> Finding:

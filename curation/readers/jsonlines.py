@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from curation.problem import BadProblem, Identity, Problem, make_suite, read_problem
+from curation.problem import BadProblem, Identity, Problem, check_date, make_suite, read_problem
 from curation.readers.addresses import read_address
 from curation.readers.origins import Origin, Unreadable, clean_text, demand
 from evaluator.checkers import read_checker
@@ -35,9 +35,10 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
             raise Unreadable("not a row of this format", str(error)) from None
         return replace(problem, id=f"{origin.name}/{problem.id.rpartition('/')[2]}", source=origin.name)
     try:
+        date = None if row.get("date") is None else check_date(row["date"])
         suite = make_suite(_iterate_tests(row), None if row.get("checker") is None else read_checker(row["checker"]))
     except (InvalidSuite, ValueError, TypeError, KeyError) as error:
-        raise Unreadable("no tests that can be judged", str(error)) from None
+        raise Unreadable("not a row of this format", str(error)) from None
     title, limits = clean_text(row.get("title")), row.get("limits") or {}
     right, wrong = _split_submissions(row.get("submissions") or [])
     return Problem(
@@ -52,7 +53,7 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
         wrong=origin.pick([*(row.get("wrong") or []), *wrong]),
         licence=clean_text(row.get("licence")) or origin.licence,
         attribution=origin.attribution,
-        date=row.get("date"),
+        date=date,
         difficulty=clean_text(row.get("difficulty")),
         tags=tuple(map(str, row.get("tags") or [])),
         cpu_seconds=limits.get("cpu_seconds"),

@@ -4,6 +4,9 @@ Format: https://github.com/newfacade/LeetCodeDataset (MIT; the texts are LeetCod
 by name; they become functional tests with arguments in the order of the solution's signature. Lists that become nodes
 (`tree_node([…])`, `is_same_list(…, list_node([…]))`) are given as lists, which the runner makes nodes of. A check that
 isn't made of such assertions stays what it is: one assertion test with the row's own helpers.
+
+LeetCode numbers its problems twice: 0.2.0 (like LiveCodeBench) has the site's inner numbers, 0.3.1 those that people
+see. The same number means different problems in the two, so an inner number is an id here and the other isn't.
 """
 
 import ast
@@ -40,9 +43,7 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
         statement=clean_text(statement),
         suite=suite,
         source=origin.name,
-        identity=Identity(
-            "leetcode", slug, str(row.get("question_id") or meta.get("question_id") or ""), slug.replace("-", " ")
-        ),
+        identity=Identity("leetcode", slug, str(meta.get("question_id") or ""), slug.replace("-", " ")),
         entry_point=entry_point,
         starter=clean_text(row.get("starter_code") or meta.get("lang_code")),
         references=origin.pick([completion]),
@@ -119,6 +120,8 @@ def _split_comparison(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]
 
 def _read_value(node: ast.expr) -> Any:
     """A literal, where nodes are the lists that they are made of."""
+    if isinstance(node, ast.Constant):
+        return node.value
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
