@@ -6,7 +6,8 @@
     ├── CheckerFailed          a suite's checker gave no answer; becomes `internal_error` too
     └── SandboxError           ours; becomes `internal_error`, never the program's verdict
         ├── SandboxUnavailable no box can be had here; says what to install or allow
-        └── BoxLost            a box died or answered nonsense in the middle of its work
+        ├── BoxLost            a box died or answered nonsense in the middle of its work
+        └── MachineFull        the kernel ended the program, which had memory left, because the machine had none
 
 A program's own failure is a return value (a `Run`, a `Verdict`), never an exception.
 """
@@ -38,3 +39,7 @@ class SandboxUnavailable(SandboxError):
 
 class BoxLost(SandboxError):
     """The box ended, hung or broke the protocol."""
+
+
+class MachineFull(SandboxError):
+    """The machine has less memory than the program was promised."""

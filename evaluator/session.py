@@ -10,16 +10,20 @@ a bad verdict.
 
 import contextlib
 import re
+import signal
 from collections.abc import Generator
 
-from evaluator.errors import BoxLost, SandboxError
+from evaluator.errors import BoxLost, MachineFull, SandboxError
 from evaluator.executions import Execution
 from evaluator.model import Limits, Program
 from evaluator.sandbox.base import Artifact, Box, Call, CompileFailure, Launcher, Run, Series
 from evaluator.sandbox.commands import spell_execution
 from evaluator.sandbox.pool import Pool
+from evaluator.sandbox.starvation import Starvation
 from evaluator.suspicions import Suspicion, SuspicionKind
 
+STARVATION = Starvation()
+FULL = "The kernel ended the program for want of memory, though it was within its limit: give the machine more of it."
 CANARY = Program("print(int(input()) + 1)")
 IMPORTS_NUMPY = re.compile(r"^[ \t\f]*+(?:import|from)[ \t\f]++numpy\b", re.MULTILINE)  # linear: it is hostile text
 
@@ -51,6 +55,8 @@ class Session:
                     return CompileFailure("The program ends the compiler's box.")
                 continue
             if isinstance(loaded, CompileFailure):
+                if STARVATION.was_there():
+                    raise MachineFull(FULL)
                 return loaded
             self._artifact = loaded
             self._move(self._pool.warm(loaded.heavy_imports))
@@ -93,6 +99,8 @@ class Session:
             runs = self._take().run_all(self._artifact, rest, self._limits, stop_on_failure=stop_on_failure)
             try:
                 for run in runs:  # ends early after a failed run: who asks for more then accepted it nevertheless
+                    if run.signal == signal.SIGKILL and run.limit is None and STARVATION.was_there():
+                        raise MachineFull(FULL)
                     index, losses = index + 1, 0
                     yield run
             except BoxLost as error:

@@ -311,9 +311,9 @@ class Evaluations:
         return [json.loads(told) for told in await self._living(args=[self._keys.prefix])]
 
     async def depth(self) -> Depth:
-        """How much there is of what."""
+        """How much there is of what. Asked on a connection of its own: who asks doesn't wait for a thousand others."""
         keys = self._keys
-        async with self._redis.pipeline(transaction=False) as pipeline:
+        async with self._reader.pipeline(transaction=False) as pipeline:
             pipeline.scard(self._keys.of("live"))
             pipeline.get(self._keys.of("unfinished"))
             pipeline.llen(self._turns.key)

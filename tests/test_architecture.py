@@ -37,6 +37,7 @@ EVALUATOR = (
         "evaluator.sandbox.commands",
         "evaluator.sandbox.dialogue",
         "evaluator.sandbox.slots",
+        "evaluator.sandbox.starvation",
         "evaluator.sandbox.sockets",
     ),
     ("evaluator.sandbox.channel",),

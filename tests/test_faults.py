@@ -5,19 +5,29 @@ The slow ones, with everything that takes root or a daemon of its own, are in `p
 """
 
 import asyncio
+import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import httpx
 import pytest
 import redis
 
-from evaluator.model import Judgement, Program, Submission, TestCase, TestKind, Verdict
-from evaluator.suites import suite_id, write_suite
+from benchmarks.faults_worker import VARIABLE
+from evaluator.judge import Judge
+from evaluator.model import Judgement, Limits, Program, Submission, TestCase, TestKind, Verdict
+from evaluator.sandbox.base import Call
+from evaluator.sandbox.bubblewrap import BubblewrapBackend
+from evaluator.sandbox.pool import open_pool
+from evaluator.sandbox.starvation import COUNTS, Starvation, count_kills
+from evaluator.suites import read_suite, suite_id, write_suite
 from service.claims import Claim, Claims, Hold, Judged
 from service.encoding import dump_judgement
 from service.evaluations import Evaluations
@@ -27,6 +37,7 @@ from service.outages import passes, remedy
 from service.redis_server import PrivateRedis, find_server
 from service.settings import Settings
 from service.supervisor import _Api, listen, url_of
+from tests.boxes_helper import NAMESPACE, find_processes
 from tests.test_worker import RIGHT, SLOW, WRONG, asked, finish, running, until
 
 DATA = write_suite([TestCase(TestKind.STDIN, "1\n", "1\n")])
@@ -213,7 +224,7 @@ async def test_a_redis_whose_disk_is_gone_costs_no_judgement(connect, start_work
             client = await connect(Settings(redis_url=url))
             start_worker(redis_url=url)
             shutil.rmtree(folder)
-            await client.post("/v1/evaluations", json=asked(*[SLOW] * 20, id="e"))
+            await client.post("/v1/evaluations", json=asked(*[SLOW] * 8, id="e"))
 
             async def refused() -> bool:
                 answer = await client.post("/v1/evaluations", json=asked(RIGHT))
@@ -293,3 +304,83 @@ async def receive_late() -> int:
         scope = {"type": "http", "path": "/v1/evaluations", "headers": []}
         await LimitBody(app, settings=Settings(redis_url="unix:///none"))(scope, receive, send)
     return sent[0]["status"]
+
+
+# Workers killed between two steps
+
+
+STEPS = ("claimed", "before storing", "next turn noted, not queued")
+
+
+async def test_a_worker_that_is_killed_between_two_steps_loses_nothing(connect, settings, start_worker) -> None:
+    queues = [settings.model_copy(update={"queue": f"q{number}"}) for number in range(len(STEPS))]
+    clients = [await connect(queue) for queue in queues]
+    await asyncio.gather(*map(kill_at, STEPS, clients, queues))
+    workers = [start_worker(queue=queue.queue) for queue in queues]
+
+    for client, worker in zip(clients, workers, strict=True):
+        shown = await finish(client, "e")
+        assert [item["verdict"] for item in shown["judgements"]] == ["accepted", "wrong_answer"] * 3
+        assert [item["reward"] for item in shown["judgements"]] == [1.0, 0.0] * 3
+        assert worker.said().count("first=no") == 0
+        assert (await client.get("/health")).json()["queue"]["submissions"] == 0
+
+
+async def kill_at(step: str, client: httpx.AsyncClient, settings: Settings) -> None:
+    """Let a worker begin, and be killed there."""
+    environment = os.environ | {"MICROCODER_REDIS_URL": settings.redis, "MICROCODER_QUEUE": settings.queue}
+    environment |= {"MICROCODER_LEASE_SECONDS": "2", "MICROCODER_TURN_SECONDS": "0.5", VARIABLE: f"{step}:1:KILL"}
+    environment |= {"MICROCODER_SANDBOX": "bubblewrap"}
+    await client.post("/v1/evaluations", json=asked(*[SLOW, WRONG] * 3, id="e"))
+    with subprocess.Popen([sys.executable, "-m", "benchmarks.faults_worker"], env=environment) as worker:
+        try:
+            assert await asyncio.to_thread(worker.wait, 90) == -signal.SIGKILL
+        finally:
+            worker.kill()
+    assert (await client.get("/v1/evaluations/e")).json()["counts"]["done"] < 6
+
+
+# Boxes that stand still, and machines without memory
+
+
+def test_time_in_which_the_whole_box_stood_still_isnt_the_programs() -> None:
+    box = BubblewrapBackend().start()
+    try:
+        asks, sleeps = (box.load(Program(source)) for source in (NAMESPACE, "import time\n" + 15 * "time.sleep(0.1)\n"))
+        namespace = int(box.run(asks, Call(b""), Limits()).stdout)
+
+        def freeze() -> None:
+            time.sleep(0.7)
+            frozen = find_processes(namespace)
+            for number, pause in ((signal.SIGSTOP, 4), (signal.SIGCONT, 0)):
+                for pid in frozen:
+                    os.kill(pid, number)
+                time.sleep(pause)
+
+        freezer = threading.Thread(target=freeze)
+        freezer.start()
+        run = box.run(sleeps, Call(b""), Limits(cpu_seconds=1, wall_seconds=3))
+        freezer.join()
+    finally:
+        box.close()
+
+    assert (run.limit, run.exit_code) == (None, 0)
+    assert run.wall_seconds < 3
+
+
+@pytest.mark.parametrize(("starved", "verdict"), [(False, "runtime_error"), (True, "internal_error")])
+def test_who_is_killed_by_the_kernel_because_the_machine_is_full_isnt_to_blame(monkeypatch, starved, verdict) -> None:
+    counts = iter([7, 8 if starved else 7])
+    monkeypatch.setattr("evaluator.sandbox.starvation.count_kills", lambda: next(counts))
+    monkeypatch.setattr("evaluator.session.STARVATION", Starvation())
+    source = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    with closing(open_pool("bubblewrap", spare=False)) as pool:
+        judgement = Judge(pool).judge(Submission(Program(source), SUITE), read_suite(DATA))
+
+    assert judgement.verdict == verdict
+    assert judgement.reward == (None if starved else 0.0)
+
+
+def test_the_kernels_count_of_such_ends_is_read() -> None:
+    assert count_kills() >= 0
+    assert "oom_kill " in COUNTS.read_text()

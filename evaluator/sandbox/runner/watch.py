@@ -26,6 +26,7 @@ INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
 ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside an order
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
 MAX_FILES = 2000  # inodes in scratch
+STOOD_STILL = 1.0  # seconds between two looks after which nobody here has run: the box was frozen, or the machine
 LAST_MOMENTS = 0.2  # seconds for a process that has closed its end of the line already
 SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in bytes; how many of them aren't counted
 
@@ -105,7 +106,8 @@ class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
     __slots__ = (
-        "delays", "facts", "gone", "limits", "orders", "outputs", "scratch", "seen", "shared", "slot", "start",
+        "delays", "facts", "gone", "limits", "looked", "orders", "outputs", "scratch", "seen", "shared", "slot",
+        "start",
     )  # fmt: skip
 
     def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int], scratch: str) -> None:
@@ -119,7 +121,7 @@ class Watch:
         self.seen: dict[int, float] = {}  # pid -> its own CPU seconds at the last look
         self.gone = 0.0  # those of processes that were seen and have ended
         self.delays: dict[str, int] = {}  # thread -> nanoseconds that it waited for a processor
-        self.start = time.monotonic()
+        self.start = self.looked = time.monotonic()
 
     def wait(self, pid: int, ends: tuple[int, ...]) -> None:
         """Until the main process ends, by itself or by a limit. Everything else in the box ends with it.
@@ -157,7 +159,11 @@ class Watch:
     def look(self, main: int) -> float | None:
         """Compare use with limits. Returns the seconds until the next look, or None after a kill."""
         self.reap_strays(main)
-        wall = time.monotonic() - self.start
+        now = time.monotonic()
+        if now - self.looked > STOOD_STILL:
+            self.start += now - self.looked  # not the program's time
+        self.looked = now
+        wall = now - self.start
         cpu, memory, processes = self.measure(main)
         memory += count_sockets() * SOCKET
         delay = sum(self.delays.values()) / 1e9
