@@ -7,6 +7,7 @@ a search for those; only the others are parsed. Nothing is executed or imported.
 
 import ast
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -64,6 +65,10 @@ _OFFERED = ("builtins", "io", "json", "math", "operator", "sys")
 """Modules that a program which is called has without importing them."""
 _NAMED = "|".join(sorted(_GRADERS_MODULES))
 _ASSIGNMENT = re.compile(rf"\b(?:{_NAMED})(?:\.\w+)+ ?=[^=]|import (?!numpy)(?:{_NAMED}) as ")
+_COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_PLAIN_ENCODINGS = frozenset({"utf-8", "utf8", "utf-8-sig", "ascii", "us-ascii", "latin-1", "latin1", "iso-8859-1",
+                              "iso-8859-15", "cp1252", "gbk", "gb2312", "gb18030", "cp936", "shift-jis", "euc-jp",
+                              "euc-kr", "cp949", "cp1251", "koi8-r"})  # fmt: skip
 Sign = tuple[SuspicionKind, str]
 
 
@@ -72,6 +77,8 @@ def look_at_source(program: Program, tests: Sequence[TestCase]) -> list[Suspicio
     source = program.source
     if program.language != "python" or len(source) > MAX_SOURCE:
         return []
+    if "coding" in source[:400] and (note := _look_at_encoding(source)) is not None:
+        return [note]
     is_called = bool(tests) and tests[0].kind is not TestKind.STDIN
     tables = is_mentioned(source, tests)
     if not tables and not _may_show_signs(source, is_called=is_called):
@@ -88,8 +95,21 @@ def look_at_source(program: Program, tests: Sequence[TestCase]) -> list[Suspicio
     return [Suspicion(kind, f"Line {line} of the source {what}.") for kind, (line, what) in first.items()]
 
 
+def _look_at_encoding(source: str) -> Suspicion | None:
+    """A text that declares another encoding isn't what is executed."""
+    for number, line in enumerate(source.split("\n", 2)[:2], start=1):
+        if (found := _COOKIE.match(line)) is not None:
+            if found[1].lower().replace("_", "-") in _PLAIN_ENCODINGS:
+                return None
+            what = f"declares the encoding {found[1][:30]}: other code is executed than stands there"
+            return Suspicion(SuspicionKind.HIDDEN_CODE, f"Line {number} of the source {what}.")
+    return None
+
+
 def _may_show_signs(source: str, *, is_called: bool) -> bool:
     """A quick look, which says yes too often: a trick needs one of these words."""
+    if not source.isascii():
+        source = unicodedata.normalize("NFKC", source)  # as the compiler does with names
     groups: list[tuple[str, ...]] = [_WORDS]
     if "__" in source:
         groups.append(_WORDS_OF_CLASSES)

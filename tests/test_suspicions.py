@@ -65,6 +65,8 @@ def kinds(source: str, tests: tuple[TestCase, ...] = CALL) -> list[str]:
         ("import os\nx = os.environ.get('PYTEST_CURRENT_TEST')", "detects_grader"),
         ("import sys\nx = 'pytest' in sys.modules", "detects_grader"),
         ("import base64\nexec(base64.b64decode('cGFzcw=='))", "hidden_code"),
+        ("#!/usr/bin/python\n# -*- coding: raw_unicode_escape -*-\n#\\u000aimport os", "hidden_code"),
+        ("import os\nos._ｅxit(0)", "abrupt_exit"),
         ("import marshal, zlib\nexec(marshal.loads(zlib.decompress(b'')))", "hidden_code"),
     ],
 )
@@ -87,6 +89,7 @@ def test_a_source_shows_its_trick(source: str, kind: str):
         "'''Reads /proc and uses conftest.py, sys._getframe and os._exit'''\n# exec(b64decode(x))",
         "time = 5\ntime.x = 3\nclass json: pass\nnode = json()\nnode.os = node",
         "import sys\ndef main(): pass\nif __name__ == '__main__':\n    sys.exit(main())",
+        "# -*- coding: UTF-8 -*-\nprint('coding: rot13')\n# coding: rot13",
         "eval(input())\nexec('x = 1')",
         "import os\nos.environ['A'] = '1'\nopen('out.txt', 'w').write('x')\nopen(__file__.replace('x', '.py'))",
         "this is not Python: os._exit(0), __eq__",

@@ -19,6 +19,12 @@ Unmatched = tuple[bytes | None, bytes | None]
 
 def misplaced(pair: Pair) -> Unmatched | None:
     """Return an expected piece without partner and an actual one, under the order that the policy asks for."""
+    if not pair.unmatched:
+        pair.unmatched.append(_search(pair))
+    return pair.unmatched[0]
+
+
+def _search(pair: Pair) -> Unmatched | None:
     matcher = _Matcher(pair.policy)
     if pair.policy.ignore_lines:
         return matcher.match_tokens(pair.expected.tokens(), pair.actual.tokens())
@@ -101,22 +107,23 @@ def _uncommon_keys(
     first: Counter[bytes], second: Counter[bytes], key: Callable[[bytes], bytes]
 ) -> tuple[Counter[bytes], Counter[bytes]]:
     """Drop from both sides what has the same key."""
-    missing, extra = _uncommon(_count_keys(first, key), _count_keys(second, key))
-    return _with_keys(first, missing, key), _with_keys(second, extra, key)
+    keys = {piece: key(piece) for pieces in (first, second) for piece in pieces}
+    missing, extra = _uncommon(_count_keys(first, keys), _count_keys(second, keys))
+    return _with_keys(first, missing, keys), _with_keys(second, extra, keys)
 
 
-def _count_keys(pieces: Counter[bytes], key: Callable[[bytes], bytes]) -> Counter[bytes]:
+def _count_keys(pieces: Counter[bytes], keys: dict[bytes, bytes]) -> Counter[bytes]:
     counts: Counter[bytes] = Counter()
     for piece, times in pieces.items():
-        counts[key(piece)] += times
+        counts[keys[piece]] += times
     return counts
 
 
-def _with_keys(pieces: Counter[bytes], wanted: Counter[bytes], key: Callable[[bytes], bytes]) -> Counter[bytes]:
+def _with_keys(pieces: Counter[bytes], wanted: Counter[bytes], keys: dict[bytes, bytes]) -> Counter[bytes]:
     """Return as many of the pieces as each key is wanted."""
     found: Counter[bytes] = Counter()
     for piece, times in pieces.items() if wanted else ():
-        name = key(piece)
+        name = keys[piece]
         taken = min(times, wanted[name])
         wanted[name] -= taken
         found[piece] += taken

@@ -6,7 +6,7 @@ is the reason of a rejection. So all the rungs for tokens together cost one pass
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain, dropwhile, zip_longest
@@ -69,6 +69,8 @@ class Pair:
     actual: Text
     policy: Policy
     same_bytes: bool
+    unmatched: list[tuple[bytes | None, bytes | None] | None] = field(default_factory=list, compare=False, repr=False)
+    """What `orders.misplaced` found, once it was asked: its verdict and its explanation cost one search."""
 
     @cached_property
     def outcome(self) -> Outcome:

@@ -1,13 +1,16 @@
 """The names that test code finds: its own, then the program's; and modules that are nowhere but there."""
 
 import builtins
+import re
 import sys
 import types
 from collections.abc import Sequence
 from typing import Any
 
+from . import references
 from .tester import Tester
 
+ALIASES = {"np": "numpy"}
 TO_SYNTAX_TREE = 0x400  # ast.PyCF_ONLY_AST, without importing `ast`
 
 
@@ -35,6 +38,8 @@ class Names(dict[str, Any]):
     def find(self, name: str) -> Any:
         """What the program has under a name. `candidate` is HumanEval's word for its entry point."""
         tester = self.tester
+        if name in tester.names and (module := self.find_module(name)) is not None:
+            return module
         candidates = () if tester.entry_point is None else ("candidate", tester.entry_point.rpartition(".")[2])
         if name not in tester.names and name in candidates:
             return tester.ask("entry", tester.entry_point)
@@ -42,6 +47,19 @@ class Names(dict[str, Any]):
             return tester.fetch(name)  # it may be there since a function was called
         except NameError:
             raise KeyError(name) from None
+
+    def find_module(self, name: str) -> types.ModuleType | None:
+        """The library's module, where the text uses a name as that: else a program with a `math` of its own would
+        decide what `math.isclose(result, 1.5)` says."""
+        wanted = ALIASES.get(name, name)
+        if wanted not in references.MODULES or name == (self.tester.entry_point or "").partition(".")[0]:
+            return None
+        used = set(re.findall(rf"(?<![\w.]){name}\s*\.\s*(\w+)", self.source.decode("utf-8", "replace")))
+        try:
+            module: types.ModuleType = __import__(wanted)
+        except ImportError:
+            return None
+        return module if used and all(hasattr(module, attribute) for attribute in used) else None
 
     def belongs_to_program(self, name: str) -> bool:
         """A builtin that the program shadows counts only where it is the very thing under test: else a program with an
