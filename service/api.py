@@ -36,6 +36,8 @@ UPLOADS_AT_ONCE = 2
 RETRY_AFTER = 5
 SMALL_BODY = 32 << 10
 """Bytes of a request that is read at once."""
+LARGE_BODY, LARGE_AT_ONCE = 1 << 20, 2
+"""Bytes from which a request may take thirty times its size to read, and how many such are read at a time."""
 
 Wait = Annotated[
     float,
@@ -79,6 +81,8 @@ def make_router(settings: Settings, evaluations: Evaluations) -> APIRouter:
 
 
 def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluations) -> None:
+    large = asyncio.Semaphore(LARGE_AT_ONCE)
+
     @router.post(
         "/v1/evaluations",
         summary="Evaluate one or many submissions",
@@ -93,7 +97,8 @@ def _add_evaluations(router: APIRouter, settings: Settings, evaluations: Evaluat
         The same `id` with the same body is the same evaluation, however often it is posted.
         """
         body = await read_json(request)
-        asked, intake = await beside(len(body) > SMALL_BODY, parse, body, settings)
+        async with large if len(body) > LARGE_BODY else contextlib.nullcontext():
+            asked, intake = await beside(len(body) > SMALL_BODY, parse, body, settings)
         id = asked.id or uuid.uuid4().hex
         await accept(evaluations, settings, id, intake)
         return await _answer(evaluations, settings, id, wait, detail, 202)

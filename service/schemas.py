@@ -59,13 +59,17 @@ class TestIn(Wire):
     name: str | None = None
 
 
+MAX_INLINE_TESTS = 100_000
+"""A million would take a gigabyte before they could be counted. More, where a service allows it, are to be uploaded."""
+
+
 class SuiteIn(Wire):
     """Test cases: by the SHA-256 of an uploaded suite, or here."""
 
     model_config = ConfigDict(json_schema_extra=_exactly_one("id", "tests"))
 
     id: str | None = Field(None, pattern=SHA256)
-    tests: list[TestIn] | None = Field(None, min_length=1)
+    tests: list[TestIn] | None = Field(None, min_length=1, max_length=MAX_INLINE_TESTS)
     checker: dict[str, Any] | None = Field(
         None,
         description="Decides whether an output is right, where several are: `{name}` of a built-in one, or a program: "

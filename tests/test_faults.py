@@ -384,3 +384,17 @@ def test_who_is_killed_by_the_kernel_because_the_machine_is_full_isnt_to_blame(m
 def test_the_kernels_count_of_such_ends_is_read() -> None:
     assert count_kills() >= 0
     assert "oom_kill " in COUNTS.read_text()
+
+
+# Requests that are too large
+
+
+async def test_a_request_of_very_many_tests_is_refused_before_they_are_looked_at(client) -> None:
+    tests = ",".join(['{"kind":"stdin","input":""}'] * 150_000)
+    body = f'{{"suite":{{"tests":[{tests}]}},"submissions":[{{"program":{{"source":"print(1)"}}}}]}}'
+
+    answers = await asyncio.gather(*(client.post("/v1/evaluations", content=body) for _ in range(3)))
+
+    for answer in answers:
+        assert answer.status_code == 422
+        assert "at most 100000" in answer.json()["detail"]
