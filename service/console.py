@@ -25,6 +25,7 @@ class Sandbox(StrEnum):
     DOCKER = "docker"
     BUBBLEWRAP = "bubblewrap"
     DIAL_IN = "dial-in"
+    CONFINED = "confined"
 
 
 class Profile(StrEnum):

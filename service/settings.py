@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     """Connections that one API process opens at most. Waiting for a result holds none."""
 
     sandbox: str = "auto"
-    """`auto`, `docker`, `bubblewrap` or `dial-in`: what kind of box the workers use."""
+    """`auto`, `docker`, `bubblewrap`, `dial-in` or `confined`: what kind of box the workers use."""
     self_test: bool = True
     """A worker tries its first box before it serves, and refuses where something in it isn't as it must be. `off`: it
     doesn't, whatever its boxes may be."""

@@ -14,7 +14,8 @@ from typing import Any
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import Runtime
 from evaluator.sandbox.base import CompileFailure, Run
-from evaluator.sandbox.bubblewrap import BubblewrapBackend, find_bwrap, find_python
+from evaluator.sandbox.bubblewrap import find_bwrap, find_python
+from evaluator.sandbox.pool import load_backend
 
 UID = 12345
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,7 +24,7 @@ SERVER = """
 import sys
 from multiprocessing.connection import Connection
 from tests import ordinary_user_helper
-ordinary_user_helper.serve(Connection(int(sys.argv[1])))
+ordinary_user_helper.serve(Connection(int(sys.argv[1])), sys.argv[2])
 """
 
 
@@ -62,9 +63,9 @@ class Reference:
         self.number = number
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, sandbox: str) -> None:
     """Do what is asked with the objects here, until the other end hangs up."""
-    objects: dict[int, Any] = {0: BubblewrapBackend()}
+    objects: dict[int, Any] = {0: load_backend(sandbox)}
     numbers = itertools.count(1)
     while True:
         try:
@@ -86,14 +87,15 @@ def serve(connection: Connection) -> None:
 class OrdinaryUser:
     """The other process, for as long as the context lasts. `backend` starts boxes in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sandbox: str = "bubblewrap") -> None:
         self._folder = folder
+        self._sandbox = sandbox
 
     def __enter__(self) -> "OrdinaryUser":
         python, paths = self._arrange()
         ours, theirs = Pipe()
         self.process = subprocess.Popen(
-            [python, "-P", "-c", SERVER, str(theirs.fileno())],
+            [python, "-P", "-c", SERVER, str(theirs.fileno()), self._sandbox],
             env={"PYTHONPATH": os.pathsep.join(paths), "PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"},
             cwd="/",
             pass_fds=[theirs.fileno()],

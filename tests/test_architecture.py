@@ -42,7 +42,7 @@ EVALUATOR = (
     ),
     ("evaluator.sandbox.channel",),
     ("evaluator.sandbox.bubblewrap",),
-    ("evaluator.sandbox.leftovers",),
+    ("evaluator.sandbox.leftovers", "evaluator.sandbox.confined"),
     ("evaluator.sandbox.docker", "evaluator.sandbox.dial_in"),
     ("evaluator.sandbox.pool",),
     ("evaluator.session",),

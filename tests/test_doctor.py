@@ -18,6 +18,7 @@ from service.doctor import (
     Group,
     State,
     cgroups,
+    confined,
     container,
     daemon,
     is_usable,
@@ -172,6 +173,15 @@ def test_a_box_that_fails_its_self_test_works_for_nobody(monkeypatch) -> None:
     assert (failed.subject, failed.state, failed.found) == ("self-test: scratch", State.MISSING, "it has 2048 MiB")
     assert "size=64m" in failed.remedy
     assert not is_usable([*findings, Finding(Group.REDIS, "it", State.WORKS, "", decisive=True)])
+
+
+def test_confined_boxes_are_looked_at_and_decide_only_where_they_were_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr("evaluator.sandbox.confined.ask_landlock", lambda: (4, 0))
+    [finding] = confined({})
+    assert (finding.state, finding.decisive) == (State.NOTE, False)
+    assert "this kernel's Landlock is version 4, 6 is needed" in finding.remedy
+    [finding] = confined({"MICROCODER_SANDBOX": "confined"})
+    assert (finding.state, finding.decisive) == (State.MISSING, True)
 
 
 def test_a_redis_url_that_nobody_answers_at_is_reported() -> None:

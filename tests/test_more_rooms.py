@@ -1,7 +1,6 @@
 """The contract and the attacks of the first kinds of box, held by the others: those that dial in.
 
-Tests that take long are left to MICROCODER_WHOLE_CONTRACT=1; what they hold, the self-test tries in small. What another
-kind can't be asked in the same words stands here in its own.
+What another kind can't be asked in the same words stands here in its own.
 """
 
 import os
@@ -16,6 +15,7 @@ from evaluator.sandbox.base import Call
 from evaluator.sandbox.probes import find_failures
 from tests import test_box_attacks, test_box_calls, test_box_contract
 from tests.boxes_helper import Room, find_processes
+from tests.contract_helper import take_over
 from tests.declared_helper import declare_boxes, find_obstacle
 from tests.requirements_helper import require
 from tests.test_box_attacks import SURVIVORS
@@ -23,13 +23,6 @@ from tests.test_box_contract import find_namespace
 
 pytestmark = pytest.mark.docker
 
-SLOW = {
-    "test_the_cpu_limit_holds", "test_a_thread_that_waits_for_a_processor_isnt_out_of_time",
-    "test_the_memory_limit_is_reported_as_such", "test_fifty_megabytes_of_input_arrive",
-    "test_strange_sources_do_no_harm", "test_a_source_that_is_too_hard_to_compile_ends_by_its_limit",
-    "test_large_outputs_come_back_intact", "test_nothing_can_be_written_but_scratch",
-    *(name for name in vars(test_box_calls) if name.startswith("test_")),
-}  # fmt: skip
 IN_OTHER_WORDS = {
     "test_a_closed_box_leaves_no_process", "test_a_dead_box_raises_box_lost", "test_no_process_survives",
     "test_the_box_ends_with_its_worker",
@@ -55,15 +48,7 @@ def shared_room() -> Iterator[Room]:
         room.close()
 
 
-def _take_over(*modules) -> None:
-    """Make the tests of other files this one's, with the room above."""
-    left_out = IN_OTHER_WORDS | (set() if os.environ.get("MICROCODER_WHOLE_CONTRACT") else SLOW)
-    for module in modules:
-        tests = {name: found for name, found in vars(module).items() if name.startswith("test_")}
-        globals().update((name, test) for name, test in tests.items() if name not in left_out and callable(test))
-
-
-_take_over(test_box_contract, test_box_calls, test_box_attacks)
+globals().update(take_over(IN_OTHER_WORDS, test_box_contract, test_box_calls, test_box_attacks))
 
 
 @pytest.mark.parametrize("what", SURVIVORS)

@@ -28,7 +28,7 @@ from evaluator.sandbox.runner.wire import COMPILED, FACTS, HARMLESS, LIMITS, NOT
 from evaluator.sandbox.slots import Slot, reserve_slot
 
 MODULES = (
-    "wire", "harmless", "prelude", "streams", "values", "confine", "watch", "launch", "tools",
+    "wire", "harmless", "prelude", "streams", "values", "confine", "fence", "watch", "launch", "tools",
     "exchange", "sharing", "references", "kinds", "specials", "handles", "tester", "names",
     "pytest_standin", "pytest_session", "collection", "foreign", "servant", "assertion",
     "nodes", "calls", "series", "execution", "main",

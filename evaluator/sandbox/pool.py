@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 BACKENDS = {
     "docker": "evaluator.sandbox.docker:DockerBackend",
     "bubblewrap": "evaluator.sandbox.bubblewrap:BubblewrapBackend",
+    "confined": "evaluator.sandbox.confined:ConfinedBackend",
     "dial-in": "evaluator.sandbox.dial_in:DialInBackend",
 }
 COUNTING = threading.Lock()

@@ -19,7 +19,8 @@ ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 # System call -> (x86-64, aarch64); None where the architecture lacks it.
-DENIED: dict[str, tuple[int | None, int | None]] = {
+Calls = dict[str, tuple[int | None, int | None]]
+DENIED: Calls = {
     # channels out of the box, and between tests
     "socket": (41, 198), "memfd_create": (319, 279), "memfd_secret": (447, 447),
     "shmget": (29, 194), "shmctl": (31, 195), "shmat": (30, 196), "shmdt": (67, 197),
@@ -135,16 +136,36 @@ def forbid_core_limit(own: int, arguments: int, deny: Instruction, number: int) 
     return code
 
 
+def build_denial(calls: Calls) -> bytes:
+    """The BPF program that denies these on this machine and allows all else: to go above the one of `build_filter`."""
+    column = ARCHITECTURES[platform.machine()][0]
+    code: list[Instruction] = [load(0)]
+    for numbers in calls.values():
+        if (denied := numbers[column]) is not None:
+            code += [(0x15, 0, 1, denied), (0x06, 0, 0, ERRNO | errno.EPERM)]
+    code.append((0x06, 0, 0, ALLOW))
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+class Filter:
+    """A BPF program, ready for the kernel."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(self._code)))
+
+    def install(self) -> None:
+        """Give up privileges and system calls for this process and all that it forks."""
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(self._program))
+
+
 def install_filter() -> None:
-    """Give up privileges and system calls for this process and all that it forks."""
+    """Install the filter that every box has."""
     machine = platform.machine()
     if machine not in ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no system call filter for {machine}: x86_64 and aarch64 are supported")
-    code = build_filter(machine)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(buffer)))
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+    Filter(build_filter(machine)).install()
 
 
 def set_dumpable(flag: bool) -> None:
@@ -177,6 +198,9 @@ class Slot:
         self.resident = 0
         self.oom_kills = 0
         self.succeeded = True
+        self.scratch, self.place = "/w", b"/w"
+        self.fence: Any = None  # a `fence.Fence` where the box has no namespaces
+        self.networked = False  # others' sockets are counted with the test's
 
     def become(self, offset: int = 0) -> None:
         """Take the slot's uid for good. Without root the box's own uid is all there is."""
@@ -236,3 +260,5 @@ def give_up(slot: Slot, rules: Rules, offset: int, dumpable: bool) -> None:
     slot.become(offset)
     if slot.uid is not None or not dumpable:
         set_dumpable(dumpable)  # a change of the uid takes it away
+    if slot.fence is not None:
+        slot.fence.enter()

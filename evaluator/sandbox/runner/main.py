@@ -26,12 +26,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import assertion, calls, confine, execution, launch, series, streams, tools, watch
+from . import assertion, calls, confine, execution, fence, launch, series, streams, tools, watch
 from .wire import FACTS, LIMITS
 
 Work = Callable[[], Any]
 """What a forked child has to do. It doesn't return."""
-SCRATCH, SCRATCH_PATH = "/w", b"/w"
+SCRATCH = "/w"
 DONE = FACTS.pack(0, 0.0, 0.0, 0, 0, False, True, True, False)
 SKIPPED = FACTS.pack(0, 0.0, 0.0, 0, 0, True, True, True, False)
 """The answer to an order that was only to be carried out after a success."""
@@ -49,9 +49,14 @@ alive[0] = (alive, globals(), sys.modules["__main__"])
 
 def serve(connection: socket.socket) -> Work:
     """Serve until the worker hangs up. Returns in a forked child only: what it returns is the child's work."""
-    watch.claim_namespace()
-    if not watch.clean_leftovers(SCRATCH):
-        raise SystemExit(f"what an earlier session left in {SCRATCH} can't be removed")
+    plan = fence.find_plan(sys.argv)
+    if plan is not None:
+        around = fence.settle(plan)
+    else:
+        around = None
+        watch.claim_namespace()
+        if not watch.clean_leftovers(SCRATCH):
+            raise SystemExit(f"what an earlier session left in {SCRATCH} can't be removed")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the only signal that Python would let through to process 1
     streams.open_streams()
     control = streams.reserve_numbers(connection)
@@ -63,6 +68,9 @@ def serve(connection: socket.socket) -> Work:
     confine.install_filter()
     order = json.loads(control.recv(65536))
     slot = confine.Slot(order["slot"], order["private"])
+    slot.networked = around is not None or watch.has_network()
+    if around is not None:
+        slot.fence, slot.scratch, slot.place = around, around.scratch, around.scratch.encode()
     description = json.dumps(describe(slot)).encode()  # imports, so before what is there is frozen
     launch.forget_runner()  # here and not in each child: what a child doesn't touch, it needn't copy
     settle(slot)
@@ -138,7 +146,7 @@ def prepare(
         _handle(_SIGINT, _interrupt)
         _give_up(slot, rules, offset, dumpable)
         _place(descriptors)
-        _chdir(SCRATCH_PATH)
+        _chdir(slot.place)
         _watch_forks()
         started[number] = 1  # from here on, whatever happens is the program's doing
         started.close()
@@ -187,7 +195,7 @@ class Runner:
             outputs = []  # the worker holds its streams
         plan = self.plan()
         rules = confine.find_rules(self.slot, self.limits, executes=self.executes())
-        observer = watch.Watch(self.slot, self.orders, self.limits, outputs, SCRATCH)
+        observer = watch.Watch(self.slot, self.orders, self.limits, outputs)
         children: list[int] = []
         self.started[: len(plan)] = bytes(len(plan))
         alive[1:] = [self, plan, rules, observer]
@@ -213,7 +221,7 @@ class Runner:
 
     def answer(self, facts: watch.Facts, program: int) -> None:
         started = facts.limit is not None or facts.cancelled or 0 not in self.started[: len(facts.children)]
-        clean = watch.clean(SCRATCH, self.slot)
+        clean = watch.clean(self.slot.scratch, self.slot)
         status = facts.statuses.get(program, 0)
         limit = LIMITS.index(facts.limit or "")
         memory = max(0, facts.memory)

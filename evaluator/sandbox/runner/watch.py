@@ -25,7 +25,7 @@ PAGE = os.sysconf("SC_PAGESIZE")
 INTERVAL = 0.02  # seconds between looks at a test that takes longer than that
 ROOM = socket.CMSG_LEN(8 * array.array("i").itemsize)  # for descriptors beside an order
 PATIENCE = 5  # times the wall limit: the hard end, however long the program had to wait for a processor
-MAX_FILES = 2000  # inodes in scratch
+MAX_FILES, MAX_BYTES = 2000, 64 << 20  # in scratch
 STOOD_STILL = 1.0  # seconds between two looks after which nobody here has run: the box was frozen, or the machine
 LAST_MOMENTS = 0.2  # seconds for a process that has closed its end of the line already
 SOCKET, FREE_SOCKETS = 208 << 10, 32  # what the kernel lets a socket hold, in bytes; how many of them aren't counted
@@ -106,16 +106,14 @@ class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
     __slots__ = (
-        "delays", "facts", "gone", "limits", "looked", "orders", "outputs", "scratch", "seen", "shared", "slot",
-        "start",
+        "delays", "facts", "gone", "limits", "looked", "orders", "outputs", "seen", "shared", "slot", "start",
     )  # fmt: skip
 
-    def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int], scratch: str) -> None:
+    def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int]) -> None:
         self.slot = slot
         self.orders = orders
         self.limits = limits
         self.outputs = outputs
-        self.scratch = scratch
         self.facts = Facts()
         self.shared: dict[int, int] = {}  # pid -> resident pages when first seen, shared with its parent
         self.seen: dict[int, float] = {}  # pid -> its own CPU seconds at the last look
@@ -165,7 +163,8 @@ class Watch:
         self.looked = now
         wall = now - self.start
         cpu, memory, processes = self.measure(main)
-        memory += count_sockets() * SOCKET
+        if not self.slot.networked:
+            memory += count_sockets() * SOCKET
         delay = sum(self.delays.values()) / 1e9
         self.facts.memory = max(self.facts.memory, memory)
         self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
@@ -189,16 +188,26 @@ class Watch:
             return "output"
         if processes > limits["processes"]:
             return "processes"
-        files = os.statvfs(self.scratch)
-        return "disk" if files.f_files - files.f_ffree > MAX_FILES else None
+        return "disk" if self.fills_scratch() else None
+
+    def fills_scratch(self) -> bool:
+        """Whether scratch holds too much. Its size is the file system's to bound, where it has one of its own."""
+        if self.slot.fence is not None:
+            return bool(self.slot.fence.overfills(MAX_FILES, MAX_BYTES))
+        space = os.statvfs(self.slot.scratch)
+        return space.f_files - space.f_ffree > MAX_FILES
+
+    def find_processes(self) -> list[str]:
+        """Everything that lives in the box beside the runner and its keeper, and perhaps these too."""
+        if self.slot.fence is not None:
+            return list(self.slot.fence.find_processes())
+        return [name for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
     def measure(self, main: int) -> tuple[float, int, int]:
         """(CPU seconds, resident bytes above the runner's own, processes) of all that lived in the box so far."""
         waited, pages, processes = self.facts.cpu, 0, 0
         living: dict[int, float] = {}
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or name == "1":
-                continue
+        for name in self.find_processes():
             pid = int(name)
             if pid == self.slot.runner:
                 continue
@@ -354,6 +363,11 @@ def remove_files() -> list[str]:
         except OSError:
             folders.append(entry.name)
     return folders
+
+
+def has_network() -> bool:
+    """Whether the box has a network, which then isn't its own: a pod's containers share one, and count as one."""
+    return read("/proc/net/route").count(b"\n") > 1
 
 
 def count_sockets() -> int:
