@@ -1,6 +1,7 @@
 """What makes two submissions the same, and two places that judge: every field that a verdict depends on, as SHA-256.
 
-Each field goes in with its length before it, so that no two different submissions make the same bytes.
+Each field goes in with its length before it, and each list with its number, so that no two different submissions make
+the same bytes.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ def fingerprint(submission: Submission) -> bytes:
     pieces = [submission.suite_id]
     if program is not None:
         pieces += [program.source, program.language, repr(program.entry_point), program.prelude, program.name]
+        pieces.append(str(len(program.files)))  # or a file would be what follows
         for name, text in program.files:
             pieces += [name, text]
     if submission.execution is not None:

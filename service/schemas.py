@@ -3,6 +3,8 @@
 Unknown fields, wrong types, NaN and infinity are errors that name their field. Nothing is converted on the quiet: `"6"`
 isn't a number. What a submission leaves out is taken from the evaluation, whole (limits aren't merged field by field),
 and else from the defaults of `evaluator/model.py`.
+
+Lists end at their first item that can't be used: to say of a million what is wrong with each takes gigabytes.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -69,7 +71,7 @@ class SuiteIn(Wire):
     model_config = ConfigDict(json_schema_extra=_exactly_one("id", "tests"))
 
     id: str | None = Field(None, pattern=SHA256)
-    tests: list[TestIn] | None = Field(None, min_length=1, max_length=MAX_INLINE_TESTS)
+    tests: list[TestIn] | None = Field(None, min_length=1, max_length=MAX_INLINE_TESTS, fail_fast=True)
     checker: dict[str, Any] | None = Field(
         None,
         description="Decides whether an output is right, where several are: `{name}` of a built-in one, or a program: "
@@ -166,7 +168,7 @@ class EvaluationIn(Rules):
         None, description="Chosen by the client, so that it may post again after a broken connection: judged once."
     )
     submission: SubmissionIn | None = None
-    submissions: list[SubmissionIn] | None = Field(None, min_length=1)
+    submissions: list[SubmissionIn] | None = Field(None, min_length=1, fail_fast=True)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:

@@ -48,6 +48,17 @@ def check_number(count: int) -> None:
         raise BadFiles(f"{count} files are too many: at most {MAX_FILES} may be.")
 
 
+def check_texts(files: Iterable[tuple[str, object]]) -> None:
+    """Refuse contents that aren't text.
+
+    Raises:
+        BadFiles: names the first.
+    """
+    for name, text in files:
+        if not isinstance(text, str):
+            raise BadFiles(f"The content of {name[:80]!r} is no string: encode the file's bytes in base 64.")
+
+
 def check_files(files: Iterable[tuple[str, str]]) -> None:
     """Refuse what can't be written: names as above, contents that aren't base 64, too many or too large.
 

@@ -51,9 +51,9 @@ class JobIn(BaseModel):
 
     language: str
     version: str
-    files: list[FileIn]
+    files: list[FileIn] = Field(fail_fast=True)
     stdin: str = ""
-    args: list[str] = Field(default_factory=list)
+    args: list[str] = Field(default_factory=list, fail_fast=True)
     run_timeout: float = Field(DEFAULT_MILLISECONDS, gt=0)
     compile_timeout: float = Field(10_000, gt=0)
     run_cpu_time: float = Field(DEFAULT_MILLISECONDS, gt=0)

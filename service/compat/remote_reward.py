@@ -39,8 +39,8 @@ class OpenRlhfIn(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    query: list[str] = Field(min_length=1)
-    prompts: list[str] | None = None
+    query: list[str] = Field(min_length=1, fail_fast=True)
+    prompts: list[str] | None = Field(None, fail_fast=True)
     labels: list[Any]
 
 
@@ -78,6 +78,8 @@ def add_remote_rewards(router: APIRouter, settings: Settings, performer: Perform
         asked = _parse(OpenRlhfIn, await read_json(request))
         if len(asked.labels) != len(asked.query) or len(asked.prompts or asked.query) != len(asked.query):
             raise invalid([("labels", f"There must be as many as in `query`, {len(asked.query)}.")])
+        if len(asked.query) > settings.max_submissions:
+            raise invalid([("query", f"There are {len(asked.query)}; at most {settings.max_submissions} may be.")])
         prompts = asked.prompts or [""] * len(asked.query)
         answers = [take_response(query, prompt) for query, prompt in zip(asked.query, prompts, strict=True)]
         judged = await _judge_all(request, settings, performer, answers, asked.labels)

@@ -15,7 +15,7 @@ from evaluator.executions import Execution
 from evaluator.model import MEBIBYTE
 from service.api import SMALL_BODY, json_body, read_json
 from service.compat.documents import RunCodeOut, details
-from service.compat.file_names import BadFiles, check_files, check_names, check_number
+from service.compat.file_names import BadFiles, check_files, check_names, check_number, check_texts
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer
 from service.compat.sandboxfusion_wire import IGNORED_NAME, LANGUAGES, OURS, Document, RunCodeIn, write_run
 from service.evaluations import beside
@@ -84,6 +84,8 @@ def _read(body: bytes, settings: Settings) -> tuple[RunCodeIn, Execution]:
         raise wrong_field(("body", "code"), f"It takes {size} bytes; at most {settings.max_source_bytes} may be.")
     files = tuple((name, text) for name, text in asked.files.items() if text is not None and IGNORED_NAME not in name)
     try:
+        check_number(len(files))
+        check_texts(files)
         check_files(files)
     except BadFiles as error:
         raise wrong_field(("body", "files"), str(error)) from None

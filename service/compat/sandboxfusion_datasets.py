@@ -6,10 +6,10 @@ comparison ladder, assertions in a process of their own, so that a program that 
 """
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FailFast, TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from evaluator.errors import InvalidSubmission
@@ -38,8 +38,8 @@ from service.settings import Settings
 RUN_TIMEOUT = 20.0
 """Seconds for one test, where the request says nothing."""
 MAX_PATIENCE = 600.0
-_STDIO = TypeAdapter(list[StdioTestIn])
-_TEXTS = TypeAdapter(list[str])
+_STDIO = TypeAdapter(Annotated[list[StdioTestIn], FailFast()])
+_TEXTS = TypeAdapter(Annotated[list[str], FailFast()])
 
 
 def add_datasets(router: APIRouter, settings: Settings, performer: Performer) -> None:
@@ -215,8 +215,8 @@ def _read_stdio(test: Any, row: RowIn) -> list[TestCase]:
 
 def _read_assertions(test: Any, row: RowIn) -> list[TestCase]:
     """MBPPDataset: statements, after what prepares them."""
-    setup = str(row.labels.get("test_setup_code") or "")
-    return [TestCase(TestKind.ASSERTION, "\n".join([setup, *_TEXTS.validate_python(test)]))]
+    setup, statements = str(row.labels.get("test_setup_code") or ""), _TEXTS.validate_python(test)
+    return [TestCase(TestKind.ASSERTION, "\n".join([setup, *statements]))] if statements else []
 
 
 def _read_code(test: Any, row: RowIn) -> list[TestCase]:

@@ -7,7 +7,7 @@ resident memory.
 import base64
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from evaluator.model import Verdict
 from service.compat.performing import Ran, exit_status
@@ -21,6 +21,8 @@ LANGUAGES = (
 OURS = "python"
 IGNORED_NAME = "IGNORE_THIS_FILE"
 Seconds = Annotated[float, Field(gt=0, le=1e6)]
+FileText = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
+"""Looked at one by one: pydantic would tell of each of a million that is wrong."""
 Document = dict[str, Any]
 Id = int | str
 
@@ -40,8 +42,8 @@ class RunCodeIn(Asked):
     compile_timeout: Seconds = 10
     run_timeout: Seconds = 10
     memory_limit_MB: int = -1
-    files: dict[str, str | None] = Field(default_factory=dict, description="Names and contents in base 64.")
-    fetch_files: list[str] = Field(default_factory=list)
+    files: dict[str, FileText] = Field(default_factory=dict, description="Names and contents in base 64.")
+    fetch_files: list[str] = Field(default_factory=list, fail_fast=True)
 
 
 class TestConfigIn(Asked):
@@ -54,7 +56,7 @@ class TestConfigIn(Asked):
     compile_timeout: Seconds | None = None
     run_timeout: Seconds | None = None
     custom_extract_logic: str | None = None
-    provided_data: dict[str, Any] | list[dict[str, Any]] | None = None
+    provided_data: dict[str, Any] | list[Any] | None = None
     extra: dict[str, Any] = Field(default_factory=dict)
 
 
