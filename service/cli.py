@@ -86,6 +86,9 @@ def serve(
     Ctrl-C (or SIGTERM) stops everything in order. Ends with 0 when stopped so, with 1 when it can't start.
     Everything else is configured by MICROCODER_… variables, see docs/commands.md.
     """
+    from service.lifeline import follow_parent
+
+    follow_parent()
     from service.redis_server import RedisUnavailable
     from service.settings import InvalidSettings, check_binding, load_settings
     from service.supervisor import CannotServe, Supervisor

@@ -82,6 +82,14 @@ def logged(trainer: Any, name: str) -> list[float]:
     return [entry[name] for entry in trainer.state.log_history if name in entry]
 
 
+def test_a_name_goes_over_the_file_and_the_command_line_over_both(code, tmp_path: Path):
+    read, folder = code.arguments.read_config, str(tmp_path)
+    assert read(CONFIG, output_dir=folder).truncation_rate == 0.5
+    named = read(CONFIG, algorithm="grpo", output_dir=folder)
+    assert (named.truncation_rate, named.beta, named.normaliser) == (0.0, 0.001, "sequence_mean")
+    assert read(CONFIG, algorithm="grpo", output_dir=folder, truncation_rate=0.7).truncation_rate == 0.7
+
+
 def test_grpo_keeps_a_reference_and_its_divergence_begins_at_zero(code, tmp_path: Path):
     trainer = train(code, tmp_path, "grpo")
     assert trainer.ref_model is not None

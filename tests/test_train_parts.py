@@ -2,10 +2,15 @@
 
 import importlib.util
 import re
+import socket
+import subprocess
+import sys
 import time
+import urllib.parse
 
 import pytest
 
+from tests.served_helper import until
 from trainer import smollm2
 from trainer.algorithm.overlong import shape_rewards
 from trainer.algorithm.truncation import Truncation
@@ -129,6 +134,30 @@ def test_a_service_that_cannot_start_is_told_in_a_sentence(monkeypatch: pytest.M
     monkeypatch.setenv("REDIS_URL", "no address of a Redis")
     with pytest.raises(NoService, match=r"can be started here: .*`microcoder doctor`"), service_at(None, workers=0):
         pytest.fail("there is no such Redis")
+
+
+def test_the_service_ends_with_a_training_that_was_killed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MICROCODER_URL", raising=False)
+    program = (
+        "import time\nfrom trainer.embedded_service import service_at\n"
+        "with service_at(None, workers=0) as url:\n    print(url, flush=True)\n    time.sleep(300)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        address = urllib.parse.urlsplit(process.stdout.readline().strip())
+        socket.create_connection((address.hostname, address.port), timeout=30).close()
+    finally:
+        process.kill()
+        process.communicate()
+
+    def is_gone() -> bool:
+        try:
+            socket.create_connection((address.hostname, address.port), timeout=30).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
+    assert until(is_gone, seconds=60)
 
 
 def test_missing_weights_are_told_with_the_command_that_brings_them(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path):

@@ -144,6 +144,7 @@ def test_an_endpoint_is_asked_judged_and_set_into_the_table(tmp_path: Path, monk
         server.server_close()
     assert status == 0
     assert [(body["n"], body["max_tokens"], body["temperature"]) for body in asked] == [(2, 64, 0.6)] * 2
+    assert {"good" in body["messages"][0]["content"] for body in asked} == {True, False}
     table = (tmp_path / "out" / "table.md").read_text()
     assert "| AtCoder | easy | 2 | 50.0 [0.0, 100.0] |" in table
     assert "2 of 2 problems have public tests alone" in table

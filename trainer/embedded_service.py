@@ -39,8 +39,9 @@ def service_at(url: str | None, *, workers: int | None = None) -> Iterator[str]:
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
     if workers is not None:
         command += ["--workers", str(workers)]
+    environment = os.environ | {"MICROCODER_PARENT": str(os.getpid())}  # it ends with us even when we are killed
     with tempfile.TemporaryFile() as log:  # a pipe that nobody reads would stop the service when it is full
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())

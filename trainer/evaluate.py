@@ -11,6 +11,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="so many problems, spread over those selected")
     parser.add_argument("--seed", type=int, default=1, help="1")
     parser.add_argument("--batch", type=int, default=16, help="generations at a time, of a checkpoint: 16")
+    parser.add_argument("--concurrency", type=int, default=16, help="problems at a time, of an endpoint: 16")
     parser.add_argument("--name", default="default", help="the model's name at the URL")
     parser.add_argument("--sandbox", default="auto", help="kind of box for the re-scoring: auto")
     options = parser.parse_args(arguments)
@@ -64,21 +67,24 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         options.limits = sorted({int(part) for part in options.max_tokens.split(",")})
     except ValueError:
         parser.error(f"--max-tokens takes numbers with commas between them, not {options.max_tokens!r}.")
-    if options.temperature <= 0 or options.n < 1 or options.limits[0] < 1:
-        parser.error("the temperature is above 0, --n and --max-tokens are 1 or more.")
+    if options.temperature <= 0 or min(options.n, options.limits[0], options.batch, options.concurrency) < 1:
+        parser.error("the temperature is above 0, all counts are 1 or more.")
     return options
 
 
 def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem]) -> dict[int, list[list[str]]]:
     """The answers by limit, a list for each problem."""
     if options.model.startswith(("http://", "https://")):
-        return {limit: [_ask(options, problem, limit) for problem in problems] for limit in options.limits}
+        with ThreadPoolExecutor(options.concurrency) as pool:
+            return {limit: list(pool.map(partial(_ask, options, limit=limit), problems)) for limit in options.limits}
+    import torch
+
     from trainer.runs import load_model
     from trainer.sampling import sample
 
     model, tokenizer = load_model(options.model, options.seed)
     groups = sample(
-        model,
+        model.to("cuda" if torch.cuda.is_available() else "cpu"),
         tokenizer,
         [problem.messages() for problem in problems],
         count=options.n,
@@ -97,7 +103,7 @@ def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem])
     }
 
 
-def _ask(options: argparse.Namespace, problem: BenchmarkProblem, limit: int) -> list[str]:
+def _ask(options: argparse.Namespace, problem: BenchmarkProblem, *, limit: int) -> list[str]:
     """The answers of an endpoint to one problem."""
     body = {
         "model": options.name,

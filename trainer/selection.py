@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         with service_at(options.url) as url:
-            rates = measure_rates(model, tokenizer, rows, url, options.count, config, source.reward)
+            rates = measure_rates(model.to(config.device), tokenizer, rows, url, options.count, config, source.reward)
     except NoService as error:
         print(error, file=sys.stderr)
         return 1

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with service_at(options.url) as url:
             points = [
-                measure(model, tokenizer, rows, url, temperature, options.count, limit, source.reward)
+                measure(model.to(config.device), tokenizer, rows, url, temperature, options.count, limit, source.reward)
                 for temperature in options.temperatures
             ]
     except NoService as error:

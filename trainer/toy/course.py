@@ -61,10 +61,10 @@ class Course:
     limits: tuple[int, ...] = (64,)
 
 
-def prepare_base(folder: str, seed: int, steps: int = STEPS) -> str:
-    """Make the warmed-up model that courses begin with, in a folder; which one."""
+def prepare_base(folder: str, seed: int, steps: int = STEPS, *, device: str = "cpu", **sizes: int) -> str:
+    """Make the warmed-up model that courses begin with, in a folder; which one. `sizes`: of `make_model`."""
     _calm()
-    model, tokenizer = make_model(seed), make_tokenizer()
+    model, tokenizer = make_model(seed, **sizes).to(device), make_tokenizer()
     warm_up(model, tokenizer, steps=steps, batch=BATCH, seed=seed)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -78,7 +78,8 @@ def take_course(course: Course) -> dict[str, Any]:
     try:
         options = {"report_to": "none", "log_completions": False, "seed": course.seed, **course.options}
         config = read_config(CONFIG, algorithm=course.algorithm, output_dir=folder, **options)
-        pair = load_model(course.base, course.seed, dtype="float32")
+        model, tokenizer = load_model(course.base, course.seed, dtype="float32")
+        pair = model.to(config.device), tokenizer
         source = RunSource(course.base, "toy")
         sabotage = {"reward": lambda hear: _shuffle(hear, course)} if course.shuffled else {}
         before = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]

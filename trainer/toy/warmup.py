@@ -60,11 +60,12 @@ def _differentiate(model: Any, tokenizer: Any, chosen: list[tuple[Chain, Style]]
 
 def _sum_loss(model: Any, rows: list[tuple[list[int], list[int]]], pad: int) -> torch.Tensor:
     width = max(len(prompt) + len(answer) for prompt, answer in rows)
-    ids, labels = torch.full((len(rows), width), pad), torch.full((len(rows), width), -100)
+    ids, labels = (torch.full((len(rows), width), fill) for fill in (pad, -100))
     for place, (prompt, answer) in enumerate(rows):
         end = len(prompt) + len(answer)
         ids[place, :end] = torch.tensor(prompt + answer)
         labels[place, len(prompt) : end] = torch.tensor(answer)
+    ids, labels = ids.to(model.device), labels.to(model.device)
     logits = model(input_ids=ids, attention_mask=(ids != pad).long()).logits
     flat, wanted = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
     return torch.nn.functional.cross_entropy(flat, wanted, reduction="sum")

@@ -1,0 +1,97 @@
+"""The toy's trainings and the check of a device, whole but tiny: with the real service, on a model that learns nothing.
+
+That learning shows is the demonstration's own claim: `python -m trainer.demo --seeds 3`, minutes long.
+"""
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.requirements_helper import require
+from tests.served_helper import Served
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+TINY = {"hidden": 32, "layers": 1, "heads": 2}
+
+
+@pytest.fixture(scope="module")
+def code() -> SimpleNamespace:
+    """The modules that need TRL, on one thread."""
+    obstacle = None if importlib.util.find_spec("trl") else "TRL isn't installed here: pip install '.[trainer]'"
+    require("trl", obstacle)
+    import torch
+
+    from trainer import gpu_check
+    from trainer.toy import course
+
+    torch.set_num_threads(1)
+    return SimpleNamespace(course=course, gpu_check=gpu_check)
+
+
+@pytest.fixture(scope="module")
+def url(code) -> Iterator[str]:
+    """Of the real service."""
+    with Served("--workers", "1", "--sandbox", "bubblewrap") as served:
+        yield served.ready()
+
+
+@pytest.fixture
+def small(code, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few held-out tests: what they cost is the toy's own business."""
+    monkeypatch.setattr(code.course, "HELD_OUT", 10)
+    monkeypatch.setattr(code.course, "SAMPLES", 2)
+
+
+def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, url: str, small, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, **TINY)
+    options = {"max_steps": 8, "max_completion_length": 44, "truncation_rate": 1.0}
+    result = code.course.take_course(
+        code.course.Course(base, url, "microcoder", 2, options, limits=(44, 88)),
+    )
+    assert (result["algorithm"], result["seed"], result["shuffled"]) == ("microcoder", 2, False)
+    assert [one["limit"] for one in result["limits"]] == [44, 88]
+    assert result["before"] == result["limits"][0]["before"]
+    assert 0 <= result["before"] <= 1
+    assert {len(curve) for curve in result["curves"].values()} == {2}, "a value a generation"
+    assert min(result["curves"]["seconds/update"]) > 0
+    truncated, masked = (result["curves"][f"truncation/{name}"] for name in ("truncated", "masked"))
+    assert min(masked) > 0, "a model that knows nothing doesn't end its answers"
+    assert all(one <= other for one, other in zip(masked, truncated, strict=True))
+    assert json.loads(json.dumps(result)) == result
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_sabotage_deals_the_same_verdicts_to_other_completions(code, url: str):
+    import asyncio
+
+    right, wrong = (f"\n```python\ndef f(x): return (1*x+{digit})%10\n```" for digit in (1, 2))
+    columns = {"fn_name": ["f"] * 32, "inputs": [["0", "5"]] * 32, "outputs": [["1", "6"]] * 32}
+    heard: list = []
+    shuffled = code.course._shuffle(heard.append, code.course.Course("", url, "microcoder", 1, shuffled=True))
+    told: dict = {}
+    rewards = asyncio.run(
+        shuffled([right] * 8 + [wrong] * 24, log_extra=told.__setitem__, log_metric=told.__setitem__, **columns)
+    )
+    assert sum(rewards) == 8
+    assert rewards != [1.0] * 8 + [0.0] * 24
+    assert [score.reward for score in heard[0]] == rewards
+    assert [verdict == "accepted" for verdict in told["verdict"]] == [reward == 1 for reward in rewards]
+
+
+def test_the_check_of_a_device_writes_figures_and_a_curve(code, url: str, small, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr(code.gpu_check, "SIZES", TINY)
+    arguments = ["--out", str(tmp_path / "out"), "--steps", "4", "--warm-up", "1", "--url", url]
+    assert code.gpu_check.main(arguments) == 0
+    found = json.loads((tmp_path / "out" / "gpu_check.json").read_text())
+    assert found["steps"] == 4
+    assert len(found["toy"]["curves"]["accuracy"]) == 1
+    assert (tmp_path / "out" / "gpu_check.png").stat().st_size > 5000
+    said = capsys.readouterr().out
+    assert "| toy, " in said
+    assert "in 4 updates" in said
