@@ -22,7 +22,8 @@ _WORDS = {
     "pl": "i w na z do jest że się nie to dla liczba każdy oraz po od są jako przez liczby",
     "id": "yang dan di dari untuk dengan adalah pada tidak ini sebuah jika dalam anda setiap bilangan",
 }
-_SETS = {language: frozenset(words.split()) for language, words in _WORDS.items()}
+# A word of one letter is the name of a variable as often as a word.
+_SETS = {language: frozenset(word for word in words.split() if len(word) > 1) for language, words in _WORDS.items()}
 _WORD = re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\$[^$\n]*\$", re.S)
 MINIMUM_WORDS = 4

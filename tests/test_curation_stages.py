@@ -103,6 +103,7 @@ def test_what_asks_for_nothing_special_is_left_alone(text: str):
         ("给定一个整数数组，输出它们的和。", "zh"),
         ("整数の列が与えられる。和を出力せよ。", "ja"),
         ("Tree 7", "und"),
+        ("You are given w and i: swap w i w i w i w y o y o y o y until w is i, and print w.", "en"),
         ("$x + y$ `the of and to`", "und"),
     ],
 )
