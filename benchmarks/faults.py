@@ -42,17 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
         console.print("faults: no fault has these words in its name.", markup=False)
         return 2
     begun = time.monotonic()
-    outcomes = dict(bring_about(chosen, console))
-    outcomes = {name: outcomes[name] for name in chosen}
+    earlier = read(options.json) if options.only and options.json is not None and options.json.exists() else {}
+    found: dict[str, Outcome] = {}
+    for name, outcome in bring_about(chosen, console):
+        found[name] = outcome
+        if options.json is not None:  # at once: the whole takes a while
+            write(earlier | found, options.json, options.quick)
+    outcomes = {name: found[name] for name in chosen}
     seconds = time.monotonic() - begun
     show(outcomes, seconds, Console(width=None if sys.stdout.isatty() else 150))
-    if options.only and options.json is not None and options.json.exists():
-        outcomes = read(options.json) | outcomes  # those that weren't tried now stay as they were
-    if options.json is not None:
-        records = {name: outcome.record for name, outcome in outcomes.items()}
-        options.json.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    if options.markdown is not None:
-        place(write_markdown(outcomes), options.markdown)
+    if options.markdown is not None:  # those that weren't tried now stay as they were
+        place(write_markdown(in_order(earlier | outcomes, options.quick)), options.markdown)
     return 0 if all(outcome.good for outcome in outcomes.values()) else 1
 
 
@@ -79,6 +79,18 @@ def read(path: Path) -> dict[str, Outcome]:
         name: Outcome(**{field: value for field, value in record.items() if field != "good"})
         for name, record in records.items()
     }
+
+
+def write(outcomes: dict[str, Outcome], path: Path, quick: bool) -> None:
+    """The figures as JSON."""
+    records = {name: outcome.record for name, outcome in in_order(outcomes, quick).items()}
+    path.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def in_order(outcomes: dict[str, Outcome], quick: bool) -> dict[str, Outcome]:
+    """As the faults are listed; what is listed no more comes last."""
+    order = {name: place for place, name in enumerate(list_faults(quick))}
+    return dict(sorted(outcomes.items(), key=lambda item: order.get(item[0], len(order))))
 
 
 def is_wanted(name: str, only: list[str]) -> bool:

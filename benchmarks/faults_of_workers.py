@@ -9,6 +9,7 @@ from functools import partial
 from benchmarks.faults_scene import Outcome, Scene, Unexpected
 from benchmarks.faults_worker import STEPS
 
+NEXT_TURN = list(STEPS).index("before the next turn")
 RESTART_PAUSE = 0.5
 """What `microcoder serve` waits before it starts a worker again."""
 STOPPED_SECONDS = 30.0
@@ -18,7 +19,7 @@ def kill_at(step: str, lease: float) -> Outcome:
     """A worker alone is killed there; another is started, as `serve` does."""
     with Scene(lease=lease) as scene:
         worker = scene.start_worker(step)
-        id = scene.post()
+        id = scene.post(6 if step in list(STEPS)[:NEXT_TURN] else 24)  # a turn of two seconds is to leave something
         if worker.process.wait(120) != -signal.SIGKILL:
             raise Unexpected(f"The worker wasn't killed: {worker.log.read_text()[-300:]}")
         since = time.monotonic()
@@ -28,9 +29,9 @@ def kill_at(step: str, lease: float) -> Outcome:
 
 
 def kill_thrice(lease: float) -> Outcome:
-    """Three workers in a row are killed over the same submission: it is `internal_error`, the others have theirs."""
+    """Three workers in a row are killed over the same submission: it is `internal_error`, without a reward."""
     with Scene(lease=lease) as scene:
-        id = scene.post()
+        id = scene.post(1)
         for _ in range(3):
             worker = scene.start_worker("suite loaded", count=1)
             if worker.process.wait(120) != -signal.SIGKILL:

@@ -4,6 +4,7 @@ steps. Nothing is lost, and no judgement is another program's.
 The slow ones, with everything that takes root or a daemon of its own, are in `python -m benchmarks.faults`.
 """
 
+import ast
 import asyncio
 import os
 import shutil
@@ -38,6 +39,7 @@ from service.redis_server import PrivateRedis, find_server
 from service.settings import Settings
 from service.supervisor import _Api, listen, url_of
 from tests.boxes_helper import NAMESPACE, find_processes
+from tests.test_architecture import find_modules, parse
 from tests.test_worker import RIGHT, SLOW, WRONG, asked, finish, running, until
 
 DATA = write_suite([TestCase(TestKind.STDIN, "1\n", "1\n")])
@@ -397,4 +399,24 @@ async def test_a_request_of_very_many_tests_is_refused_before_they_are_looked_at
 
     for answer in answers:
         assert answer.status_code == 422
-        assert "at most 100000" in answer.json()["detail"]
+        assert "at most" in answer.json()["detail"]
+
+
+# Clocks that are set
+
+TELLS_THE_TIME = {
+    "service.statistics", "service.suite_store",  # when something was last used or counted
+    "evaluator.sandbox.leftovers",  # when a container or a folder was made, as the daemon and the disk say it
+    "microcoder_client.retries",  # a date in `Retry-After`
+}  # fmt: skip
+
+
+def test_no_duration_depends_on_a_clock_that_can_be_set() -> None:
+    found = {
+        name
+        for name in find_modules()
+        for node in ast.walk(parse(name))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.time", "datetime.now", "datetime.utcnow")
+    }
+
+    assert {name for name in found if name.startswith(("service", "evaluator", "microcoder"))} <= TELLS_THE_TIME
