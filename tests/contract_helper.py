@@ -13,7 +13,8 @@ SLOW = {
     "test_the_cpu_limit_holds", "test_a_thread_that_waits_for_a_processor_isnt_out_of_time",
     "test_the_memory_limit_is_reported_as_such", "test_fifty_megabytes_of_input_arrive",
     "test_strange_sources_do_no_harm", "test_a_source_that_is_too_hard_to_compile_ends_by_its_limit",
-    "test_large_outputs_come_back_intact", "test_nothing_can_be_written_but_scratch",
+    "test_large_outputs_come_back_intact", "test_nothing_can_be_written_but_scratch", "test_scratch_is_limited",
+    "test_exit_codes_arrive_as_they_are", "test_signals_arrive_as_they_are", "test_many_runs_come_back_in_order",
     *(name for name in vars(test_box_calls) if name.startswith("test_")),
 }  # fmt: skip
 
