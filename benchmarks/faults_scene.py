@@ -144,6 +144,12 @@ def wait_until(holds: Callable[[], Any], seconds: float, sentence: str) -> Any:
     return value
 
 
+def end(process: "subprocess.Popen[str]") -> None:
+    """End a process, whatever state it is in."""
+    process.kill()
+    process.communicate()
+
+
 @dataclass
 class WorkerProcess:
     """A worker, and the file of its log."""
@@ -182,20 +188,21 @@ class Scene:
                 "MICROCODER_RESULT_CACHE_BYTES": "0",
                 **settings,
             }
-            self._start_api(api_wrap)
+            self.start_api(api_wrap)
         except BaseException:
             self._stack.close()
             raise
         self._stack.callback(self._end_workers)
 
-    def _start_api(self, wrap: Sequence[str]) -> None:
+    def start_api(self, wrap: Sequence[str] = ()) -> None:
+        """Start it, or another beside it, to which all that follows goes."""
         self.api_log = self.folder / "api.log"
         with self.api_log.open("wb") as log:
             self.api = subprocess.Popen(
                 [*wrap, sys.executable, "-m", "service.cli", "serve", "--port", "0", "--workers", "0"],
                 env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
             )  # fmt: skip
-        self._stack.callback(self._end_api)
+        self._stack.callback(end, self.api)
         assert self.api.stdout is not None
         if not select.select([self.api.stdout], [], [], 60)[0]:
             raise Unexpected("The API didn't become ready.")
@@ -204,10 +211,6 @@ class Scene:
             raise Unexpected(f"The API ended: {self.api_log.read_text()[-300:]}")
         self.url, self.port = found[0], int(found[1])
         self.http = self._stack.enter_context(httpx.Client(base_url=self.url, timeout=60))
-
-    def _end_api(self) -> None:
-        self.api.kill()
-        self.api.communicate()
 
     def _end_workers(self) -> None:
         for worker in self.workers:
