@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from evaluator.executions import Execution
 from evaluator.model import Limits, Verdict
 from service.api import SMALL_BODY, json_body, refusals
-from service.compat.documents import ExecuteOut, PistonRuntimeOut, messages
+from service.compat.answer_schemas import ExecuteOut, PistonRuntimeOut, messages
 from service.compat.file_names import BadFiles, check_files
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer, Ran, exit_status
 from service.compat.piston_versions import BadSelector, parse_version, satisfies

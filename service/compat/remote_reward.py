@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from evaluator.model import Submission, Verdict
 from service.api import json_body, read_json, refusals
-from service.compat.documents import RewardsOut
+from service.compat.answer_schemas import RewardsOut
 from service.compat.labels import BadLabel, read_label
 from service.compat.performing import RETRY_AFTER, NotNow, Performer
 from service.evaluations import UnknownSuites, beside

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from evaluator.executions import Execution
 from evaluator.model import MEBIBYTE
 from service.api import SMALL_BODY, json_body, read_json
-from service.compat.documents import RunCodeOut, details
+from service.compat.answer_schemas import RunCodeOut, details
 from service.compat.file_names import BadFiles, check_files, check_names, check_number, check_texts
 from service.compat.performing import QUEUE_SECONDS, RETRY_AFTER, NotNow, Performer
 from service.compat.sandboxfusion_wire import IGNORED_NAME, LANGUAGES, OURS, Document, RunCodeIn, write_run

@@ -17,7 +17,7 @@ from evaluator.extraction import extract_code
 from evaluator.model import Limits, Program, Submission, TestCase, TestKind, Verdict
 from evaluator.suites import suite_id, write_suite
 from service.api import json_body, read_json, refusals
-from service.compat.documents import PromptOut, SubmitOut, details
+from service.compat.answer_schemas import PromptOut, SubmitOut, details
 from service.compat.performing import QUEUE_SECONDS, NotNow, Performer, Ran
 from service.compat.sandboxfusion import Refusal, check_language, read_body
 from service.compat.sandboxfusion_wire import (
@@ -44,7 +44,33 @@ _TEXTS = TypeAdapter(Annotated[list[str], FailFast()])
 
 def add_datasets(router: APIRouter, settings: Settings, performer: Performer) -> None:
     """The routes of data sets."""
+    _add_problems(router)
+    _add_metrics(router)
 
+    @router.post(
+        "/submit",
+        summary="Judge a completion (SandboxFusion)",
+        tags=["SandboxFusion"],
+        response_model=SubmitOut,
+        responses=details(400, 422, 504),
+        openapi_extra={"requestBody": json_body("SubmitIn")},
+    )
+    async def submit(request: Request) -> Response:
+        """`{"dataset", "id", "completion", "config": {"language", "provided_data", "run_timeout"?, "extra"?}}`."""
+        try:
+            body = await read_json(request)
+            asked, row, submission, suite = await beside(True, _read, body, settings)
+            tests = suite.tests if submission.fail_fast is False else min(suite.tests, 20)
+            patience = min(MAX_PATIENCE, submission.limits.wall * max(1, tests) + QUEUE_SECONDS)
+            judgement = await performer.judge(request, submission, suite, patience)
+            return JSONResponse(_result(asked, row, submission, judgement))
+        except Refusal as refusal:
+            return refusal.response()
+        except NotNow as error:
+            return Refusal(504, str(error)).response()
+
+
+def _add_problems(router: APIRouter) -> None:
     @router.get("/list_datasets", summary="None is stored here", tags=["SandboxFusion"], responses=refusals(401))
     async def list_datasets() -> list[str]:
         """Problems come inside requests, as `config.provided_data`."""
@@ -83,6 +109,8 @@ def add_datasets(router: APIRouter, settings: Settings, performer: Performer) ->
     async def get_prompt_by_id(request: Request) -> Response:
         return await _answer(request, PromptByIdIn, lambda asked: _prompt(_find(asked)))
 
+
+def _add_metrics(router: APIRouter) -> None:
     @router.post("/get_metrics", summary="Nothing", tags=["SandboxFusion"], responses=refusals(401, 413))
     async def get_metrics() -> Document:
         """Results are what `/submit` answered; there is nothing to add."""
@@ -92,28 +120,6 @@ def add_datasets(router: APIRouter, settings: Settings, performer: Performer) ->
     async def get_metrics_function() -> Document:
         """No program of ours is sent to be executed elsewhere."""
         return {"function": None}
-
-    @router.post(
-        "/submit",
-        summary="Judge a completion (SandboxFusion)",
-        tags=["SandboxFusion"],
-        response_model=SubmitOut,
-        responses=details(400, 422, 504),
-        openapi_extra={"requestBody": json_body("SubmitIn")},
-    )
-    async def submit(request: Request) -> Response:
-        """`{"dataset", "id", "completion", "config": {"language", "provided_data", "run_timeout"?, "extra"?}}`."""
-        try:
-            body = await read_json(request)
-            asked, row, submission, suite = await beside(True, _read, body, settings)
-            tests = suite.tests if submission.fail_fast is False else min(suite.tests, 20)
-            patience = min(MAX_PATIENCE, submission.limits.wall * max(1, tests) + QUEUE_SECONDS)
-            judgement = await performer.judge(request, submission, suite, patience)
-            return JSONResponse(_result(asked, row, submission, judgement))
-        except Refusal as refusal:
-            return refusal.response()
-        except NotNow as error:
-            return Refusal(504, str(error)).response()
 
 
 async def _answer(request: Request, model: Any, make: Any) -> Response:
