@@ -104,10 +104,10 @@ def test_a_device_is_no_endless_include(compiler: Room):
 
 def test_a_flood_of_the_compiler_is_cut(compiler: Room):
     """89."""
-    flood = "\n".join(f"#warning {'x' * 200} {number}" for number in range(20_000)) + "\n#error end\nint main() {}"
+    flood = "\n".join(f"#error {'x' * 200} {number}" for number in range(3_000)) + "\nint main() {}"
     loaded = compile_cpp(compiler, flood)
     assert isinstance(loaded, CompileFailure)
-    assert 0 < len(loaded.message) <= 64 * 1024
+    assert 60_000 < len(loaded.message) <= 64 * 1024
 
 
 def test_a_binary_is_sealed_before_it_is_kept(compiler: Room):
