@@ -5,7 +5,7 @@ bombs, memory hogs, daemons, fillers of scratch, floods. Evaluations expire, som
 push each other out, results come out of the cache, and single runs go beside, as in real use; the lifetimes and budgets
 are short, so that they are reached in the warm-up.
 
-It is looked at from outside once a second, and whenever it has nothing left to do (after every twentieth of the tests):
+It is looked at from outside once a second, and whenever it has nothing left to do (sixteen times):
 memory, descriptors, threads, processes, zombies, mounts, scratch, boxes, Redis, temporary files, cgroups. Growth is
 told by a line through what was seen at rest after the warm-up (a fifth of the tests), with a 95 % interval. The exit
 code is 1 when something grows, or when a program got a verdict that it may not get; 2 when the service can't start.
@@ -44,7 +44,7 @@ from benchmarks.soak_samples import Probe, Sampler
 
 AT_ONCE = 4
 """Evaluations under way."""
-RESTS = 20
+RESTS = 16
 """Times at which the service has nothing to do."""
 WARM_PART = 0.2
 EXPIRY_SECONDS = 8

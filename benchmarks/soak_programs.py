@@ -104,13 +104,18 @@ class Traffic:
         return sent
 
     def _suites(self) -> dict[str, Suite]:
-        """Every third evaluation has suites of its own, which push older ones out of the store; others share theirs."""
-        shift = self._number if self._number % 3 == 0 else self._number % 2
+        """Every third evaluation has suites of its own, with much that can't be compressed: they push older ones out of
+        every store. Others share theirs."""
+        own = self._number % 3 == 0
+        shift = self._number if own else self._number % 2
         pairs = [(at, at * 7 + shift) for at in range(TESTS)]
+        noise = [self._chance.randbytes(2000).hex() if own else "" for _ in pairs]
+        stdin = [stdin_test(f"{a} {b}\n{more}\n", f"{a + b}\n") for (a, b), more in zip(pairs, noise, strict=True)]
+        asserted = [f"assert add({a}, {b}) == {a + b}  # {more}" for (a, b), more in zip(pairs, noise, strict=True)]
         return {
-            "stdin": Suite.of([stdin_test(f"{a} {b}\n", f"{a + b}\n") for a, b in pairs]),
+            "stdin": Suite.of(stdin),
             "functional": Suite.of([functional_test([a, b], a + b) for a, b in pairs]),
-            "assertion": Suite.of([assertion_test(f"assert add({a}, {b}) == {a + b}") for a, b in pairs]),
+            "assertion": Suite.of(list(map(assertion_test, asserted))),
         }
 
     def _ordinary(self, at: int, suites: dict[str, Suite]) -> Sent:
