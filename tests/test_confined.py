@@ -78,6 +78,16 @@ for path in input().split():
 """
 
 
+def find_descendants(pid: int) -> list[int]:
+    """All that a process has started, and what that has started. A runner's own helpers come and go."""
+    pids = [pid]
+    for parent in pids:
+        with contextlib.suppress(OSError):
+            for children in Path(f"/proc/{parent}/task").glob("*/children"):
+                pids += map(int, children.read_text().split())
+    return pids[1:]
+
+
 class ConfinedRoom(Room):
     """A room that shares its process namespace with everybody, and has its scratch elsewhere than in /w."""
 
@@ -92,11 +102,8 @@ class ConfinedRoom(Room):
 
     def processes(self) -> list[int]:
         """The runner, and all that descends from it."""
-        found = [int(self.run("import os; print(os.getppid())").stdout)]
-        for pid in found:
-            for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                found += map(int, children.read_text().split())
-        return found
+        runner = int(self.run("import os; print(os.getppid())").stdout)
+        return [runner, *find_descendants(runner)]
 
 
 @pytest.fixture(scope="module", params=["confined-root", "confined-user"])
@@ -236,11 +243,8 @@ def test_nothing_is_left_of_a_closed_box_whatever_it_was_doing(room: Room):
     if room.kind == "confined-root":
         thread = threading.Thread(target=_lose, args=(runs,))
         thread.start()
-        children = Path(f"/proc/{int(runner)}/task/{int(runner)}/children")
-        assert wait_until(lambda: len(children.read_text().split()) == 1)
-        [test] = map(int, children.read_text().split())
-        assert wait_until(lambda: len(Path(f"/proc/{test}/task/{test}/children").read_text().split()) == 5)
-        left = [test, *map(int, Path(f"/proc/{test}/task/{test}/children").read_text().split())]
+        assert wait_until(lambda: len(find_descendants(int(runner))) == 6, 60)
+        left = find_descendants(int(runner))
         os.kill(int(runner), signal.SIGKILL)  # the keeper ends what it leaves
         thread.join()
         assert wait_until(lambda: not any(map(is_alive, left)))
@@ -270,11 +274,8 @@ for _ in box.run_all(artifact, [Call(b"")] * 3, Limits(wall_seconds=60)): pass
 """
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, cwd=ROOT) as worker:
         runner = int(worker.stdout.readline())
-        children = Path(f"/proc/{runner}/task/{runner}/children")
-        assert wait_until(lambda: len(children.read_text().split()) == 1)
-        [test] = map(int, children.read_text().split())
-        assert wait_until(lambda: Path(f"/proc/{test}/task/{test}/children").read_text().split())
-        left = [runner, test, *map(int, Path(f"/proc/{test}/task/{test}/children").read_text().split())]
+        assert wait_until(lambda: len(find_descendants(runner)) == 2, 60)
+        left = [runner, *find_descendants(runner)]
         worker.send_signal(signal.SIGKILL)
     assert wait_until(lambda: not any(map(is_alive, left)))
 
@@ -366,6 +367,22 @@ def test_an_interpreter_that_tests_could_not_read_is_refused(tmp_path, monkeypat
     library.mkdir(parents=True)
     with pytest.raises(SandboxUnavailable, match="MICROCODER_CONFINED_PYTHON, such as /usr/bin/python3"):
         confined.refuse_unreadable(library)
+
+
+def test_what_a_killed_worker_left_is_removed_and_the_livings_is_not(tmp_path, monkeypatch):
+    require("confined", find_confined_obstacle())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(confined, "YOUNG_SECONDS", -1.0)
+    source = "import os, sys, tempfile; tempfile.tempdir = sys.argv[1]; "
+    source += "from evaluator.sandbox.confined import ConfinedBackend; ConfinedBackend().start(); os._exit(0)"
+    subprocess.run([sys.executable, "-c", source, str(tmp_path)], check=True, cwd=ROOT)
+    [left] = tmp_path.iterdir()
+    with contextlib.closing(ConfinedBackend().start()):
+        [living] = tmp_path.iterdir()
+        assert living != left
+        confined.sweep_folders(tmp_path)
+        assert list(tmp_path.iterdir()) == [living]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_box_that_could_not_be_made(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ gets these boxes who doesn't ask for them by name.
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from evaluator.errors import SandboxUnavailable
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 OLDEST_ABI = 6
 """Of Landlock, in Linux 6.12: signals can be held back."""
-END_SECONDS = 15.0
+END_SECONDS, YOUNG_SECONDS = 15.0, 60.0
 PREFIX = "microcoder-confined-"
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/usr/share/zoneinfo")
 ALWAYS = ("/etc/ld.so.cache", "/proc", "/sys/devices/system/cpu", "/dev/zero", "/dev/random", "/dev/urandom")
@@ -49,15 +51,20 @@ class ConfinedBackend:
         """A fresh box."""
         refuse_without_landlock(ask_landlock())
         python = os.environ.get("MICROCODER_CONFINED_PYTHON") or find_python()
+        sweep_folders(Path(tempfile.gettempdir()))
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        hold = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
+            fcntl.flock(hold, fcntl.LOCK_EX)  # until this process ends, however it does: see `sweep_folders`
             plan = furnish(folder, python)
-            return self._open(folder, python, plan)
+            return self._open(folder, hold, python, plan)
         except BaseException:
+            with contextlib.suppress(OSError):
+                os.close(hold)
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def _open(self, folder: Path, python: str, plan: dict[str, object]) -> RunnerBox:
+    def _open(self, folder: Path, hold: int, python: str, plan: dict[str, object]) -> RunnerBox:
         boot = (Path(__file__).parent / "boot.py").read_text("utf-8")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         said = os.memfd_create("stderr", os.MFD_CLOEXEC)
@@ -73,7 +80,7 @@ class ConfinedBackend:
                 start_new_session=True,
             )
         try:
-            return RunnerBox(ours, lambda: _destroy(process, folder), sandbox=self.name, image=None)
+            return RunnerBox(ours, lambda: _destroy(process, folder, hold), sandbox=self.name, image=None)
         except SandboxUnavailable as error:
             text = os.pread(said, 2000, 0).decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise SandboxUnavailable(f"A confined box can't be made here: {text or error}") from error
@@ -81,7 +88,22 @@ class ConfinedBackend:
             os.close(said)
 
 
-def _destroy(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+def sweep_folders(place: Path) -> None:
+    """Remove what dead workers of this user left: a living one holds its folders locked."""
+    for folder in place.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            facts = folder.lstat()
+            if facts.st_uid != os.geteuid() or time.time() - facts.st_ctime < YOUNG_SECONDS:
+                continue  # somebody else's, or not locked yet
+            hold = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+            finally:
+                os.close(hold)
+
+
+def _destroy(process: "subprocess.Popen[bytes]", folder: Path, hold: int) -> None:
     """The runner has been hung up on and ends; its keeper ends what it leaves, and then itself. Never raises."""
     try:
         process.wait(END_SECONDS)
@@ -91,6 +113,8 @@ def _destroy(process: "subprocess.Popen[bytes]", folder: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.close(hold)
 
 
 def ask_landlock() -> tuple[int, int]:
