@@ -12,6 +12,8 @@ import redis
 
 PAUSE = 0.5
 """Seconds between two tries."""
+CROWDED = "No connection available"
+"""What our own pool says when all its connections are taken for too long."""
 FULL, BROKEN_DISK, READS_ONLY = "OOM command not allowed", "MISCONF", "READONLY"
 _REFUSALS = re.compile(
     rf"{FULL}|{BROKEN_DISK}|{READS_ONLY}|BUSY Redis|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|NOREPLICAS"
@@ -39,6 +41,8 @@ def remedy(error: redis.RedisError) -> tuple[str, int]:
         return "Redis can't write to its disk: make room there, or try again later.", 10
     if isinstance(error, redis.exceptions.ReadOnlyError) or READS_ONLY in said:
         return "This Redis is a replica, which can't be written to: set REDIS_URL to the primary.", 10
+    if CROWDED in said:
+        return "So many requests are under way that this one found no connection to Redis: try again later.", 5
     return "Redis doesn't answer: nothing was lost, try again.", 5
 
 

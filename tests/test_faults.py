@@ -183,6 +183,7 @@ async def test_when_the_clock_of_redis_goes_back_a_dead_worker_is_noticed_all_th
         (redis.exceptions.BusyLoadingError("Redis is loading the dataset in memory"), "answer"),
         (redis.ResponseError("BUSY Redis is busy running a script."), "answer"),
         (redis.TimeoutError("Timeout reading from socket"), "answer"),
+        (redis.ConnectionError("No connection available."), "many requests"),
     ],
 )
 def test_what_passes_by_itself_is_told_from_a_fault_of_ours(error: redis.RedisError, word: str) -> None:
