@@ -65,23 +65,27 @@ class Figure:
     false: int
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> list[float]:
         """Of the recall."""
-        return wilson_interval(self.caught, self.planted)
+        return wilson_interval(self.caught, self.planted) or [0.0, 1.0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Plant, run the stages, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="the folder of labelled data")
-    parser.add_argument("--problems", type=int, default=40, help="of each source, for what is judged")
+    parser.add_argument("--base", type=int, default=400, help="problems of each source, for what is compared")
+    parser.add_argument("--problems", type=int, default=40, help="problems of each source, for what is judged")
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures here")
     arguments = parser.parse_args(argv)
-    leetcode = list(Process(ProcessParams()).run(iterate_problems(arguments.data)))
-    mbpp = [one for one in iterate_source(MBPP, arguments.data) if isinstance(one, Problem)]
     draw = random.Random(arguments.seed)
+    leetcode = list(Process(ProcessParams()).run(iterate_problems(arguments.data)))
+    leetcode = draw.sample(leetcode, min(arguments.base, len(leetcode)))
+    mbpp = [one for one in iterate_source(MBPP, arguments.data) if isinstance(one, Problem)]
+    mbpp = draw.sample(mbpp, min(arguments.base, len(mbpp)))
     figures = [*measure_duplicates([*leetcode, *mbpp], draw), measure_rewordings(leetcode, arguments.data)]
+    Console(stderr=True).print(render(figures))
     judged = [*draw.sample(leetcode, arguments.problems), *draw.sample(mbpp, arguments.problems)]
     figures += measure_verification([shorten(one) for one in judged], draw)
     Console().print(render(figures))

@@ -1,6 +1,7 @@
 """`python -m curation.build RECIPE.yaml --out DIR`: a corpus out of a recipe."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from curation.exports import export, strip_measured
 from curation.judging import Judging, LocalJudging, RemoteJudging
 from curation.manifest import compare_manifests, read_manifest, write_manifest
 from curation.pipeline import Done, run_stages
-from curation.recipe import Recipe, read_recipe
+from curation.recipe import BadRecipe, Recipe, read_recipe
 from curation.registry import Workshop, make_stages
 from curation.stage import Ledger
 from curation.tallies import count_all
@@ -61,8 +62,7 @@ def build(
         wanted = None if check is None else read_manifest(check)
         base = data if data is not None else recipe.parent / followed.data
         opening = Opening(url, api_key, sandbox, workers)
-        with interruptible(interrupt), contextlib.closing(opening):
-            out.mkdir(parents=True, exist_ok=True)
+        with interruptible(interrupt), contextlib.closing(opening), reserved(out):
             shop = Workshop(followed, base, out, opening.open, opening.workers, interrupt)
             with Bars() as bars:
                 done = run_stages(make_stages(shop), out / "stages", bars, interrupt)
@@ -168,6 +168,22 @@ class Bars:
     def __exit__(self, *exception: object) -> None:
         """Take them away."""
         self._progress.stop()
+
+
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """The folder of a build, made if need be, for this process alone.
+
+    Raises:
+        BadRecipe: another build is at work there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadRecipe(f"Another build is at work in {folder}: wait for it, or name another folder.") from None
+        yield
 
 
 @contextlib.contextmanager

@@ -61,8 +61,8 @@ def _summarise(tally: Tally, rows: Mapping[str, int]) -> str:
     text = f"**{tally.total:,} problems**: {split}. Numbered siblings and texts that are half alike are on one side."
     if left:
         text += (
-            f" {left:,} need a checker or options of comparison ({tally.checkers:,} and {tally.policies:,}), which a "
-            "trainer's columns can't carry: these are in the JSON Lines only."
+            f" Of {left:,} the tests alone don't decide ({tally.checkers:,} with a checker, {tally.policies:,} with "
+            "options of comparison): a trainer's columns can't carry that, so these are in the JSON Lines only."
         )
     return text
 

@@ -16,7 +16,7 @@ import yaml
 from microcoder_client.rewards.columns import read_tests
 from typer.testing import CliRunner, Result
 
-from curation.build import app
+from curation.build import app, reserved
 from curation.exports import fits_trainers, write_tests
 from curation.manifest import NAME
 from curation.problem import iterate_problems_of, make_suite
@@ -231,6 +231,13 @@ def test_a_service_that_is_not_there_is_one_sentence(tmp_path: Path):
     recipe = write_recipe(tmp_path, [make_row(1)])
     result = build(recipe, tmp_path / "out", "--url", "http://127.0.0.1:9")
     assert result.exit_code == 3 and "Traceback" not in result.output
+
+
+def test_two_builds_do_not_share_a_folder(tmp_path: Path):
+    recipe, out = write_recipe(tmp_path, [make_row(1)]), tmp_path / "out"
+    with reserved(out):
+        result = build(recipe, out)
+    assert result.exit_code == 2 and "Another build is at work" in " ".join(result.output.split())
 
 
 def test_recipes_of_the_repository_can_be_read():

@@ -6,14 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from microcoder_client import Client
 
-from curation.judging import Judging, LocalJudging, Order, Outcome
+from curation.judging import Judging, LocalJudging, Order, Outcome, RemoteJudging
 from curation.problem import Problem, make_suite
 from curation.verification import Interrupted, Journal, Verify, VerifyParams
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import Verdict
 from tests.curation_helper import call, ids, make_problem, run, stdin
 from tests.requirements_helper import require
+from tests.served_helper import Served
 
 FLAKY = "import os\nprint(2 * int(input()) if os.urandom(1)[0] < 128 else 0)"
 UNSTABLE_OUTPUT = "import os\nprint(2 * int(input()))\nprint(' ' * (os.urandom(2)[0] + 1))"
@@ -148,6 +150,22 @@ def test_what_we_failed_to_judge_is_not_remembered(verify, boxes):
     assert run(stage, make_problem()) == []
     assert stage.ledger.reasons() == {"couldn't be judged": 1}
     assert len(run(verify(), make_problem())) == 1
+
+
+def test_a_service_verifies_alike(verify):
+    problems = [
+        make_problem("right", wrong=("print(2)",)),
+        make_problem("wrong", references=("print(3)",)),
+        make_problem(
+            "flaky", suite=make_suite([stdin(f"{n}\n", f"{2 * n}\n") for n in range(40)]), references=(FLAKY,)
+        ),
+    ]
+    with Served("--workers", "1", "--sandbox", "bubblewrap") as served, Client(served.ready()) as client:
+        stage = verify(RemoteJudging(client))
+        [kept] = run(stage, *problems)
+    assert kept.notes["verified"] == {"references": 1, "runs": 2, "wrong": 1, "wrong_passing": 0}
+    assert kept.notes["margins"]["memory_bytes"] > 0
+    assert stage.ledger.reasons() == {"a reference isn't deterministic": 1, "no reference passes": 1}
 
 
 def test_a_line_that_was_cut_off_is_passed_over(verify, boxes, tmp_path: Path):
