@@ -26,9 +26,9 @@ PREDICATES = frozenset({"startswith", "endswith", "issubset", "issuperset", "isd
 """Methods of plain types that are given an expected value and answer yes or no."""
 KEEPING = frozenset({"__enter__", "__neg__", "__pos__", "__invert__"})
 """Operations whose result the test made, if it made the object: it asked for no answer."""
-LOCAL = frozenset(
-    {"__class__", "__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__", NUMBER, MADE}
-)
+COPYING = frozenset({"__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__"})
+LOCAL = specials.DECIDING | COPYING | {"__class__", NUMBER, MADE}
+PROTOCOLS = "__array_"  # by such names numpy hands its work to an object's class, and the other operand with it
 NATIVE = (*kinds.PLAIN_BASES, collections.defaultdict, collections.OrderedDict)
 Tree = values.Tree
 
@@ -55,7 +55,7 @@ class ClassHandle(type):
         return result
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("_microcoder"):
+        if name.startswith(("_microcoder", PROTOCOLS)):
             raise AttributeError(name)
         return cls.tester.ask("attribute", cls, name)
 
@@ -148,7 +148,7 @@ class Handle(Remote):
     def __getattribute__(self, name: str) -> Any:
         if name in LOCAL:
             return object.__getattribute__(self, name)
-        if name in PREDICATES and not is_made(self):
+        if (name.startswith(PROTOCOLS) and name != "__array__") or (name in PREDICATES and not is_made(self)):
             raise AttributeError(f"{name} of an object that the test didn't make would let the program decide")
         result = ClassHandle.tester.ask("attribute", self, name)
         if result is self:
@@ -218,9 +218,10 @@ def forward(name: str) -> Callable[..., Any]:
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
         if name == "__call__":
             return ClassHandle.tester.call(self, arguments, named)
+        made = name in KEEPING and is_made(self)
         result = perform(method, self, name, *arguments)
         if isinstance(result, Remote):
-            set_made(result, name in KEEPING and is_made(self))
+            set_made(result, made)
         return result
 
     method.__name__ = name
@@ -234,9 +235,10 @@ def combine(name: str, base: type | None) -> Callable[[Any, object], Any]:
     def method(self: Any, other: object, *more: Any) -> Any:
         if not (isinstance(other, Remote) or is_made(self)):
             return NotImplemented if plain is None else plain(self, other, *more)
+        made = is_made(self) or (isinstance(other, Remote) and is_made(other))  # before it comes back as the result
         result = perform(method, self, name, other, *more)
         if isinstance(result, Remote):
-            set_made(result, is_made(self) or (isinstance(other, Remote) and is_made(other)))
+            set_made(result, made)
         return result
 
     method.__name__ = name
@@ -311,6 +313,8 @@ DATA = frozenset({"__len__", "__iter__", "__next__", "__reversed__", "__bool__",
 
 def make_class(name: str, bases: list[type], names: list[str], own: list[str], fields: list[str] | None) -> type:
     """A class that stands for one of the program's, where `bases` are already here."""
+    if not all(map(specials.is_member, own)):
+        raise ValueError("a class has a member that no honest program shows")
     if fields is not None and tuple in bases:
         bases = [collections.namedtuple(name, fields) if base is tuple else base for base in bases]
     useful: list[type] = [base for base in bases if isinstance(base, ClassHandle) or issubclass(base, BaseException)]

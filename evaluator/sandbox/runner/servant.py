@@ -19,7 +19,6 @@ from . import exchange, foreign, kinds, launch, sharing, specials, values
 OURS = frozenset(f"<{name}>" for name in ("launch", "values", "assertion", "servant", "foreign", "exchange", "kinds",
                                           "sharing", "specials"))  # fmt: skip
 HIDDEN = frozenset({"__dict__", "__weakref__", "__module__", "__new__", "__slots__", "__qualname__"})
-SHOWN = frozenset({"__init__", "__doc__"})
 MAX_CAUSES = 5
 
 
@@ -327,7 +326,7 @@ def is_shown(name: object) -> bool:
     """Whether the tester is told that a class has a member of that name."""
     if type(name) is not str or name in HIDDEN:
         return False
-    return name in SHOWN or not (name.startswith("__") and name.endswith("__"))
+    return specials.is_member(name)
 
 
 def module_name(value: object) -> str | None:

@@ -21,6 +21,9 @@ BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "m
 OPERATORS = tuple(f"__{prefix}{name}__" for name in BINARY for prefix in ("", "r", "i") if prefix + name != "idivmod")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 ALL = frozenset({*ASKING, *OPERATORS, *ORDER, "__eq__", "__contains__"})
+DECIDING = frozenset({"__eq__", "__ne__", "__contains__", *ORDER, *OPERATORS})
+"""Those that may have the expected value as their operand, however they are called: `f(1).__eq__(2)`."""
+SHOWN = frozenset({"__init__", "__doc__"})
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "__len__": len, "__iter__": iter, "__next__": next, "__reversed__": reversed, "__bool__": bool, "__int__": int,
     "__float__": float, "__complex__": complex, "__abs__": abs, "__round__": round, "__trunc__": math.trunc,
@@ -28,6 +31,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "__format__": format, "__bytes__": bytes, "__dir__": dir,
 }  # fmt: skip
 """Where a builtin function does more than call the method: checks what it gives, or knows another way."""
+
+
+def is_member(name: str) -> bool:
+    """Whether the program may answer for a member of that name: it is no operation, and no mark of ours."""
+    return name in SHOWN or not (name.startswith("_microcoder") or (name.startswith("__") and name.endswith("__")))
 
 
 def find(kind: type) -> list[str]:

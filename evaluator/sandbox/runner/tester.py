@@ -211,11 +211,15 @@ class Tester(exchange.Peer):
             if not issubclass(cls, handles.Handle):
                 raise ValueError("an object of a class that has data")
             known = self.objects[number] = handles.make_instance(cls, int(number))
+        elif isinstance(known, handles.Remote):
+            handles.set_made(known, False)  # whoever made it: it is the program's answer now
         return known
 
     def read_relative(self, decoder: kinds.Decoder, content: list[values.Tree]) -> Any:
         number, kind, data = content
         known = self.objects.get(number)
+        if isinstance(known, handles.Remote):
+            handles.set_made(known, False)
         if known is None:
             known = self.objects[number] = handles.make_relative(decoder.value(kind), int(number), decoder.value(data))
             if kinds.find_base(type(known)) in kinds.MUTABLE:
@@ -245,8 +249,9 @@ class Tester(exchange.Peer):
         if known is None:
             known = handles.make_error(decoder.value(kind), number, decoder.value(arguments), text)
             known.__cause__ = None if cause is None else decoder.value(cause)
-            if state is not None:
-                object.__getattribute__(known, "__dict__").update(decoder.value(state))
+            if state is not None:  # without the marks of ours, by which an exception is known to be the program's
+                own = {name: value for name, value in decoder.value(state).items() if specials.is_member(name)}
+                object.__getattribute__(known, "__dict__").update(own)
             self.objects[number] = known
         return known  # type: ignore[no-any-return]
 
