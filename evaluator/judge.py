@@ -156,6 +156,10 @@ class Judge:
                 result = judge_run(index, test, run, rules)
                 if run.shared and result.verdict is not Verdict.ACCEPTED:
                     result = judge_run(index, test, session.repeat(call), rules)
+                    if result.verdict is Verdict.ACCEPTED:  # it does otherwise in a series: that proves nothing of it
+                        runs.close()
+                        session.leave_series()
+                        return self._run(session, submission, suite, order, calls, cancelled, progress)
                 results[index] = result
                 progress()
                 if result.verdict is not Verdict.ACCEPTED:

@@ -136,6 +136,11 @@ class Session:
             self._running.close()
         return next(self._run_apart([call], False))
 
+    def leave_series(self) -> None:
+        """From now on a child for each test. A program can tell where it runs: with one answer for a series and another
+        for a child of its own it would have two guesses at every suite, the second where the first ends."""
+        self._series = False
+
     def _suspect(self, detail: str) -> None:
         self.suspicions.append(Suspicion(SuspicionKind.BOX_ENDED, detail))
 
