@@ -81,7 +81,7 @@ def declare_boxes(count: int, **changes) -> Iterator[tuple[DialInBackend, list[s
     folder.chmod(0o2711)  # the directory in it has the group
     shutil.copy(BOOT, top / "boot.py")
     (top / "boot.py").chmod(0o400)
-    backend = DialInBackend(DialInOptions(directory=str(folder / "dial-in"), image="declared"))
+    backend = DialInBackend(DialInOptions(directory=str(folder / "dial-in"), seconds="120", image="declared"))
     containers: list[str] = []
     with contextlib.closing(APIClient(version="auto")) as daemon:
         try:

@@ -140,7 +140,7 @@ def is_alive(pid: int) -> bool:
     return False
 
 
-def wait_until(condition, seconds: float = 20) -> bool:
+def wait_until(condition, seconds: float = 60) -> bool:
     """Whether `condition` came true in time."""
     deadline = time.monotonic() + seconds
     while not (true := condition()) and time.monotonic() < deadline:
