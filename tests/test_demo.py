@@ -3,6 +3,7 @@
 That learning shows is the demonstration's own claim: `python -m trainer.demo --seeds 3`, minutes long.
 """
 
+import functools
 import importlib.util
 import json
 from collections.abc import Iterator
@@ -25,11 +26,11 @@ def code() -> SimpleNamespace:
     require("trl", obstacle)
     import torch
 
-    from trainer import gpu_check
+    from trainer import ablate, gpu_check
     from trainer.toy import course
 
     torch.set_num_threads(1)
-    return SimpleNamespace(course=course, gpu_check=gpu_check)
+    return SimpleNamespace(ablate=ablate, course=course, gpu_check=gpu_check)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,28 @@ def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, u
     assert all(one <= other for one, other in zip(masked, truncated, strict=True))
     assert json.loads(json.dumps(result)) == result
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_comparison_trains_every_variant_with_every_seed(code, url: str, small, tmp_path: Path, monkeypatch, capsys):
+    """In this process: a pool's processes would import everything again."""
+    monkeypatch.setattr(code.ablate, "run_together", lambda tasks, processes, hear: [task() for task in tasks])
+    monkeypatch.setattr(code.course, "make_model", functools.partial(code.course.make_model, **TINY))
+    variants = (
+        code.ablate.Variant("first"),
+        code.ablate.Variant(
+            "short", {**code.ablate.SHORT, "per_device_train_batch_size": 128, "steps_per_generation": 2}
+        ),
+        code.ablate.Variant("easy", rest={"lengths": (2, 3), "reward": {"fraction": True}}),
+    )
+    monkeypatch.setitem(code.ablate.ASPECTS, "mask", variants)
+    files = ["--json", str(tmp_path / "found.json"), "--png", str(tmp_path / "found.png")]
+    arguments = ["mask", "--seeds", "1", "--generations", "1", "--warm-up", "1", "--url", url, *files]
+    assert code.ablate.main(arguments) == 0
+    runs = json.loads((tmp_path / "found.json").read_text())["runs"]
+    assert [(run["label"], run["seed"]) for run in runs] == [("first", 1), ("short", 1), ("easy", 1)]
+    assert {len(run["curves"]["accuracy"]) for run in runs} == {1}
+    assert (tmp_path / "found.png").stat().st_size > 5000
+    assert "| short − first, paired |" in capsys.readouterr().out
 
 
 def test_sabotage_deals_the_same_verdicts_to_other_completions(code, url: str):

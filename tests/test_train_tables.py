@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import demo, evaluate, mechanism, report
+from trainer import ablate, demo, evaluate, paired, report
 from trainer.benchmark_problems import read_problems
 from trainer.intervals import bootstrap_interval, mean_interval
 from trainer.paper_table import PAPER, Graded, describe_set, write_comparison, write_table
@@ -154,22 +154,32 @@ def test_an_endpoint_is_asked_judged_and_set_into_the_table(tmp_path: Path, monk
 def make_result(seed: int, rate: float, solved: float) -> dict:
     curves = {"truncation/eligible": [10.0] * 8, "truncation/masked": [10 * rate] * 8}
     curves |= {"truncation/truncated": [9.0] * 3 + [20.0] * 5, "completions/mean_length": [30.0 + 10 * rate] * 8}
+    curves |= {"diversity": [0.5] * 8, "entropy": [0.1] * 8}
     limits = [{"limit": 44, "before": 0.4, "after": solved}, {"limit": 88, "before": 0.5, "after": solved + 0.1}]
-    return {"seed": seed, "rate": rate, "limits": limits, "curves": curves}
+    return {"seed": seed, "label": f"{rate:g}", "limits": limits, "curves": curves}
 
 
-def test_the_mechanism_is_told_by_rate_and_in_pairs():
-    results = [make_result(seed, rate, 0.5 + 0.01 * seed + 0.1 * rate) for seed in range(6) for rate in (0.0, 1.0)]
-    found = mechanism.summarise([one for one in results if one["rate"] == 1.0])
-    assert found["masked of eligible"] == pytest.approx((1.0, 1.0, 1.0))
-    assert found["truncated of 256"][0] == 20, "the last generations count"
-    assert found["solved at 88"][0] == pytest.approx(0.725)
-    assert found["solved at 88"][2] - found["solved at 88"][1] > 0.02
-    pairs = mechanism.compare(results, 0.0, 1.0)
-    assert pairs["solved at 44"] == pytest.approx((0.1, 0.1, 0.1)), "seeds differ, pairs don't"
-    text = mechanism.write_table({0.0: found}, {1.0: pairs}, 0.0)
+def test_variants_are_told_by_label_and_in_pairs():
+    results = [make_result(seed, rate, 0.5 + 0.01 * seed + 0.1 * rate) for rate in (0.0, 1.0) for seed in range(6)]
+    means = paired.summarise(results)
+    assert list(means) == ["0", "1"]
+    assert means["1"]["masked of eligible"] == pytest.approx((1.0, 1.0, 1.0))
+    assert means["1"]["truncated of 256"][0] == 20, "the last generations count"
+    assert means["1"]["solved at 88"][0] == pytest.approx(0.725)
+    assert means["1"]["solved at 88"][2] - means["1"]["solved at 88"][1] > 0.02
+    differences = paired.compare(results)
+    assert list(differences) == ["1"]
+    assert differences["1"]["solved at 44"] == pytest.approx((0.1, 0.1, 0.1)), "seeds differ, pairs don't"
+    text = paired.write_table(means, differences, "ρ")
     assert "| 1 − 0, paired |" in text
     assert "0.725 [" in text
+
+
+def test_every_aspect_has_variants_that_differ_from_the_first():
+    for aspect, variants in ablate.ASPECTS.items():
+        first, *others = variants
+        assert len({variant.label for variant in variants}) == len(variants) >= 3, aspect
+        assert all((one.options, one.rest) != (first.options, first.rest) for one in others)
 
 
 def test_the_demonstrations_results_are_arranged_by_seed():

@@ -75,11 +75,11 @@ class Chain:
         return {"prompt": self.prompt, "fn_name": "f", "inputs": [str(x) for x in INPUTS], "outputs": outputs}
 
 
-def draw_chains(count: int, seed: int, *, held_out: bool = False) -> list[Chain]:
-    """So many chains, of all lengths alike; those to learn from, or those held out. Short ones come again."""
+def draw_chains(count: int, seed: int, *, held_out: bool = False, lengths: tuple[int, ...] = LENGTHS) -> list[Chain]:
+    """So many chains, of all these lengths alike; those to learn from, or those held out. Short ones come again."""
     chance, found = random.Random(f"chains {seed} {held_out}"), list[Chain]()
     while len(found) < count:
-        signs = [chance.choice("*+") for _ in range(LENGTHS[len(found) % len(LENGTHS)])]
+        signs = [chance.choice("*+") for _ in range(lengths[len(found) % len(lengths)])]
         chain = Chain(tuple((sign, chance.randrange(2 if sign == "*" else 1, 10)) for sign in signs))
         if chain.held_out == held_out:
             found.append(chain)

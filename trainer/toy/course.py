@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 import transformers
+from datasets import Dataset
 from microcoder_client.rewards.scoring import CodeScorer, Score
 from microcoder_client.rewards.trl import make_reward, report
 
 from trainer.arguments import read_config
 from trainer.grpo import Hear, MicroCoderGRPOTrainer
-from trainer.runs import RunSource, load_model, make_trainer
+from trainer.runs import TOY_PROBLEMS, RunSource, load_model, make_trainer
 from trainer.sampling import sample
-from trainer.toy.chains import draw_chains
+from trainer.toy.chains import LENGTHS, draw_chains
 from trainer.toy.vocabulary import make_model, make_tokenizer
 from trainer.toy.warmup import BATCH, STEPS, warm_up
 
@@ -50,6 +51,8 @@ class Course:
         options: of the trainer, over those of `trainer/configs/demo-cpu.yaml`.
         shuffled: sabotage: the verdicts of a generation are dealt to its completions at random.
         limits: of the held-out tests, in tokens; the first is the one of `before` and `after`.
+        lengths: of the chains to learn from, in operations; those held out have all lengths.
+        reward: options of the client's scorer in the training; held-out tests are judged without.
     """
 
     base: str
@@ -59,6 +62,8 @@ class Course:
     options: dict[str, Any] = field(default_factory=dict)
     shuffled: bool = False
     limits: tuple[int, ...] = (64,)
+    lengths: tuple[int, ...] = LENGTHS
+    reward: dict[str, Any] | None = None
 
 
 def prepare_base(folder: str, seed: int, steps: int = STEPS, *, device: str = "cpu", **sizes: int) -> str:
@@ -80,10 +85,12 @@ def take_course(course: Course) -> dict[str, Any]:
         config = read_config(CONFIG, algorithm=course.algorithm, output_dir=folder, **options)
         model, tokenizer = load_model(course.base, course.seed, dtype="float32")
         pair = model.to(config.device), tokenizer
-        source = RunSource(course.base, "toy")
+        source = RunSource(course.base, "toy", course.reward or {})
+        chains = draw_chains(TOY_PROBLEMS, course.seed, lengths=course.lengths)
         sabotage = {"reward": lambda hear: _shuffle(hear, course)} if course.shuffled else {}
         before = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]
-        trainer = make_trainer(source, config, course.url, pair, **sabotage)
+        rows = Dataset.from_list([chain.row() for chain in chains])
+        trainer = make_trainer(source, config, course.url, pair, train_dataset=rows, **sabotage)
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
         after = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]

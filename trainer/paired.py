@@ -1,0 +1,71 @@
+"""Variants of one training on the same seeds, set beside each other: means with intervals, and paired differences.
+
+A result is what `trainer.toy.course.take_course` returns, with the `label` of its variant.
+"""
+
+from typing import Any
+
+from trainer.intervals import Interval, mean_interval
+
+LATE = 5
+"""Generations at the end of a run that count for its truncation, length, diversity and entropy."""
+Table = dict[str, dict[str, Interval]]
+"""Label of a variant → figure → mean and interval."""
+
+
+def measure_run(result: dict[str, Any]) -> dict[str, float]:
+    """The figures of one run. The mask's rate is over all its generations, NaN where nothing was eligible."""
+    curves = result["curves"]
+    eligible, masked = sum(curves["truncation/eligible"]), sum(curves["truncation/masked"])
+    late = {name: sum(curves[name][-LATE:]) / len(curves[name][-LATE:]) for name in curves}
+    return {
+        "masked of eligible": masked / eligible if eligible else float("nan"),
+        "truncated of 256": late["truncation/truncated"],
+        "mean length": late["completions/mean_length"],
+        "diversity": late["diversity"],
+        "entropy": late["entropy"],
+        **{f"solved at {one['limit']}": one["after"] for one in result["limits"]},
+    }
+
+
+def summarise(results: list[dict[str, Any]]) -> Table:
+    """Each variant's figures: their means over its seeds, with intervals. In the order of the results."""
+    labels = dict.fromkeys(result["label"] for result in results)
+    measured = {label: [measure_run(one) for one in results if one["label"] == label] for label in labels}
+    return {
+        label: {name: mean_interval([one[name] for one in runs]) for name in runs[0]}
+        for label, runs in measured.items()
+    }
+
+
+def compare(results: list[dict[str, Any]]) -> Table:
+    """What each variant changes against the first one, seed by seed: the mean difference, with its interval."""
+    by_label: dict[str, dict[int, dict[str, float]]] = {}
+    for result in results:
+        by_label.setdefault(result["label"], {})[result["seed"]] = measure_run(result)
+    base, *others = by_label
+    return {
+        label: {
+            name: mean_interval(
+                [figures[name] - by_label[base][seed][name] for seed, figures in by_label[label].items()]
+            )
+            for name in next(iter(by_label[label].values()))
+        }
+        for label in others
+    }
+
+
+def write_table(means: Table, differences: Table, x: str) -> str:
+    """Markdown: the means by variant, then the paired differences to the first. `x`: what variants differ in."""
+    base, names = next(iter(means)), list(next(iter(means.values())))
+    lines = [f"| {x} | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
+    lines += [f"| {label} | {' | '.join(map(_write, row.values()))} |" for label, row in means.items()]
+    lines += [
+        f"| {label} − {base}, paired | {' | '.join(map(_write, row.values()))} |" for label, row in differences.items()
+    ]
+    return "\n".join(lines)
+
+
+def _write(interval: Interval) -> str:
+    middle, low, high = interval
+    return f"{middle:.3g} [{low:.3g}, {high:.3g}]"
