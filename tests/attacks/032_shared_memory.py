@@ -1,4 +1,5 @@
-"""Memory that no process is charged for: shared mappings whose pages others touch, memfds, huge pages, /dev/zero."""
+"""Memory that no process is charged for: shared mappings whose pages others touch, memfds, huge pages, /dev/zero,
+pipes that hold pages, contexts for asynchronous files."""
 
 import mmap
 
@@ -10,3 +11,5 @@ attempt("shared huge pages", lambda: mmap.mmap(-1, 2 << 20, mmap.MAP_SHARED | mm
 attempt("System V", lambda: call(29, 194, 0, 1 << 20, 0o1666))
 file = os.open("/dev/zero", os.O_RDWR)
 attempt("/dev/zero", lambda: mmap.mmap(file, 1 << 20, mmap.MAP_SHARED))
+attempt("pages in a pipe", lambda: call(278, 75, os.pipe()[1], None, 0, 0))
+attempt("asynchronous files", lambda: call(206, 0, 60_000, bytes(8)))
