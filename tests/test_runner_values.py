@@ -178,7 +178,7 @@ def test_errors_of_the_values_own_iterator_come_through():
     b'{"$":"evil","v":1}', b'{"$":"int","v":5}', b'{"$":"int","v":"zz"}', b'{"$":"dict","v":[1]}',
     b'{"$":"dict","v":[[1]]}', b'{"$":"complex","v":[1,2,3]}', b'{"$":"bytes","v":"xyz"}', b'{"$":["x"]}', b'{"v":1}',
     b'{"$":"set","v":3}', b"[" * 100_000, b'{"$":"tuple","v":' * 5000, b"\xff\xfe", b'{"$":null,"v":1}', b"1 2",
-    b'{"$":"complex","v":["a","b"]}', b"9" * 10_000,
+    b'{"$":"complex","v":["a","b"]}', b"9" * 10_000, b'{"$":"complex","v":[1%b,0]}' % (b"0" * 400),
 ])  # fmt: skip
 def test_forged_bytes_are_a_value_error(data: bytes):
     with pytest.raises(ValueError):

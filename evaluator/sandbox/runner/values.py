@@ -214,7 +214,7 @@ class Decoder:
         "complex": lambda self, content: complex(*content),
         "ndarray": lambda self, content: self.value(content),
         "iterator": lambda self, content: self.value(content),
-        "object": lambda self, content: Opaque(str(content)[:100]),
+        "object": lambda self, content: Opaque(str(content)[:100].encode("utf-8", "replace").decode()),
     }
 
 
@@ -249,7 +249,7 @@ def decode(data: bytes, extra: dict[str, Reader] | None = None) -> Any:
         raise ValueError("too many elements")
     try:
         return Decoder(extra).value(_loads(data))
-    except (TypeError, AttributeError, RecursionError, KeyError) as error:
+    except (TypeError, AttributeError, RecursionError, KeyError, ArithmeticError) as error:
         raise ValueError(f"not an encoded value: {type(error).__name__}") from error
 
 
