@@ -5,6 +5,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -130,22 +131,27 @@ def running(room: Room, source: str, stdin: bytes = b"", **limits) -> Iterator[t
     box = room.box
     known = set(room.processes())
     artifact = box.load(Program(source), Limits())
-    runs: list[Run] = []
-    calls = [Call(stdin)]
-    thread = threading.Thread(target=lambda: runs.extend(box.run_all(artifact, calls, Limits(**limits))))
-    thread.start()
+    outcome: Future[Run] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(box.run(artifact, Call(stdin), Limits(**limits)))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
 
     def end() -> Run:
         for pid in set(find_processes(room.namespace)) - known:
             with suppress(ProcessLookupError):  # it had ended by itself
                 os.kill(pid, 9)
-        thread.join(60)
-        return runs[0]
+        return outcome.result(120)
 
     try:
         yield wait_for_program(room, known), end
     finally:
-        end()
+        with suppress(Exception):  # the test's own failure matters more
+            end()
         artifact.close()
 
 

@@ -272,7 +272,7 @@ CROWDS = {
     "029_daemon": {},
     "030_daemon_with_stdout": {},
     "031_clone_parent": {},
-    "039_unwaited": {"cpu_seconds": 0.5, "wall_seconds": 20.0},
+    "039_unwaited": {"cpu_seconds": 0.5, "wall_seconds": 60.0},
     "040_stopped": {"wall_seconds": 0.3},
     "043_late_output": {},
     "044_zombies": {},
