@@ -106,7 +106,7 @@ class Watch:
     """Looks after one test: its main process `pid`, the descriptors it writes to, its limits."""
 
     __slots__ = (
-        "delays", "facts", "gone", "limits", "looked", "orders", "outputs", "seen", "shared", "slot", "start",
+        "delays", "due", "facts", "gone", "late", "limits", "orders", "outputs", "seen", "shared", "slot", "start",
     )  # fmt: skip
 
     def __init__(self, slot: Slot, orders: Orders, limits: dict[str, Any], outputs: list[int]) -> None:
@@ -119,7 +119,9 @@ class Watch:
         self.seen: dict[int, float] = {}  # pid -> its own CPU seconds at the last look
         self.gone = 0.0  # those of processes that were seen and have ended
         self.delays: dict[str, int] = {}  # thread -> nanoseconds that it waited for a processor
-        self.start = self.looked = time.monotonic()
+        self.start = time.monotonic()
+        self.due = self.start + min(INTERVAL, limits["cpu"])  # when the next look should come
+        self.late = 0.0  # seconds by which looks came later than that, all together
 
     def wait(self, pid: int, ends: tuple[int, ...]) -> None:
         """Until the main process ends, by itself or by a limit. Everything else in the box ends with it.
@@ -130,7 +132,7 @@ class Watch:
         for end in ends:
             os.close(end)  # or the tester would never learn that the program has ended
         handle = os.pidfd_open(pid)
-        pause = min(INTERVAL, self.limits["cpu"])
+        pause = self.due - self.start
         alone = self.orders.alone
         alone.register(handle, select.POLLIN)
         try:
@@ -158,14 +160,16 @@ class Watch:
         """Compare use with limits. Returns the seconds until the next look, or None after a kill."""
         self.reap_strays(main)
         now = time.monotonic()
-        if now - self.looked > STOOD_STILL:
-            self.start += now - self.looked  # not the program's time
-        self.looked = now
+        if now - self.due > STOOD_STILL:
+            self.start += now - self.due  # not the program's time
+        else:
+            self.late += max(0.0, now - self.due)
         wall = now - self.start
         cpu, memory, processes = self.measure(main)
         if not self.slot.networked:
             memory += count_sockets() * SOCKET
-        delay = sum(self.delays.values()) / 1e9
+        # What a thread waited just before it ended nobody has seen; but where processors are that short, looks are late too.
+        delay = max(sum(self.delays.values()) / 1e9, self.late)
         self.facts.memory = max(self.facts.memory, memory)
         self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
         if self.facts.limit is not None:
@@ -173,7 +177,9 @@ class Watch:
             return None
         rest: float = (self.limits["cpu"] - cpu) / (1 if processes == 1 else os.cpu_count() or 1)
         left: float = self.limits["wall"] - (wall - delay)
-        return max(0.001, min(INTERVAL, rest, left))
+        pause = max(0.001, min(INTERVAL, rest, left))
+        self.due = time.monotonic() + pause
+        return pause
 
     def exceeded(self, cpu: float, wall: float, delay: float, memory: int, processes: int) -> str | None:
         """The first limit that was overstepped. `delay`: time that was spent waiting for a processor."""
