@@ -146,7 +146,7 @@ def _report_contamination(recipe: Recipe, done: Sequence[Done]) -> str:
         if benchmark:
             cells.setdefault(rule, Counter())[benchmark] += count
     benchmarks = sorted({name for counter in cells.values() for name in counter})
-    rows = [(rule, *(f"{counter[name]:,}" for name in benchmarks)) for rule, counter in cells.items()]
+    rows = [(rule, *(f"{counter[name]:,}" for name in benchmarks)) for rule, counter in sorted(cells.items())]
     came, kept = sum(stage.ledger.came.values()), sum(stage.ledger.kept.values())
     text = (
         f"Held out: {names}. Of {came:,} problems that came to this stage {came - kept:,} are in one of them, by name, "

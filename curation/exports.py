@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from curation.mixture import MEASURED, class_of
 from curation.problem import Problem, write_problem
-from curation.selection import MEASURED, class_of
 from curation.statements import write_prompt
 from evaluator.model import TestKind
 

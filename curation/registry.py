@@ -15,9 +15,9 @@ from curation.admission import Admit, AdmitParams, Trim, TrimParams
 from curation.contamination import Contamination, ContaminationParams
 from curation.duplicates import Duplicates, DuplicatesParams
 from curation.judging import Judging
+from curation.mixture import Select, SelectParams
 from curation.processing import Process, ProcessParams
 from curation.recipe import BadRecipe, Recipe, explain
-from curation.selection import Select, SelectParams
 from curation.sources import Collect
 from curation.stage import Params, Stage
 from curation.verification import Verify, VerifyParams

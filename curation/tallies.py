@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from curation.exports import fits_trainers
+from curation.mixture import CLASSES, class_of
 from curation.problem import Problem
-from curation.selection import CLASSES, class_of
 
 TEST_BORDERS = (1, 2, 3, 5, 8, 12, 15, 30, 100)
 DATE_UNKNOWN = "no date"

@@ -157,6 +157,8 @@ def test_every_problem_is_accounted_for(tmp_path: Path):
     assert "verify kept 6 problems; the recipe expects 7 to 7." in " ".join(result.output.split())
     card = (tmp_path / "out" / "README.md").read_text()
     assert "| verify | 8 | 6 | 7 **(not so)** | 2 |" in card and "| select | 6 | 6 | 6 | 0 |" in card
+    assert build(recipe, tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out" / "README.md").read_text() == card  # out of accounts that were read, not made
     with gzip.open(tmp_path / "out" / "stages" / "06-verify.dropped.jsonl.gz", "rt") as file:
         dropped = {record["reason"]: record["problem"]["id"] for record in map(json.loads, file)}
     assert dropped == {"no reference passes": "rows/8", "no reference program": "rows/9"}

@@ -13,10 +13,10 @@ from curation.contamination import Contamination, ContaminationParams, Held
 from curation.duplicates import Duplicates, DuplicatesParams
 from curation.identities import are_siblings, family_of, iterate_keys, iterate_questions, slugify, split_mark
 from curation.languages import detect_language
+from curation.mixture import Select, SelectParams, bound_classes, family_name
 from curation.problem import Identity, Problem, make_suite, write_problem
 from curation.processing import Process, ProcessParams
 from curation.recipe import Recipe
-from curation.selection import Select, SelectParams, bound_classes, family_name
 from curation.shingles import hash_tests, split_words
 from curation.statements import Demand, find_demands, normalise_statement, write_instruction, write_prompt
 from evaluator.model import CheckerName, NamedChecker, TestCase, TestKind
