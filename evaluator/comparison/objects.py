@@ -5,6 +5,7 @@ float, complex, str, bytes, list, tuple, set, frozenset, dict of exactly these t
 nothing: its own idea of equality is never asked. Walks without recursion, so that no nesting harms it.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Relation:
     sets: bool = False
     """Where a set is expected, a list of its items without repeats will do."""
     sets_as_lists: bool = False
-    """Where a list without repeats is expected, a set of its items will do."""
+    """Where an ascending list without repeats is expected, a set of its items will do."""
     order: Order = Order.EXACT
     fold: Callable[[str], str] | None = None
     """Strings are equal when they are folded to the same."""
@@ -125,6 +126,8 @@ class _Walk:
     def _compare_sequences(self, expected: Any, actual: Any, outermost: bool) -> bool | _Pairs:
         relation = self.relation
         if type(actual) in _SETS and relation.sets_as_lists:
+            if relation.order is Order.EXACT and not self._ascends(expected):
+                return False
             return self._pair_any_order(expected, list(actual))
         if type(actual) not in _SEQUENCES or (type(actual) is not type(expected) and not relation.sequences):
             return False
@@ -157,6 +160,11 @@ class _Walk:
         )
         self.depth -= 1
         return True if failed is None else _differing(failed)
+
+    def _ascends(self, items: Any) -> bool:
+        """Whether the items stand in ascending order: else it was chosen, and a set has none to answer with."""
+        keys = [self._key(item) for item in items]
+        return all(first <= second for first, second in itertools.pairwise(keys))
 
     def _key(self, value: Any, depth: int = 0) -> tuple[Any, ...]:
         """Return a sortable key: equal keys mean equal values (not the other way round)."""

@@ -83,9 +83,10 @@ def tolerance(values: Values) -> bool | None:
 
 
 def sets(values: Values) -> bool:
-    """Accept a set for a list without repeats, and any order, repeats counted, where the expected value is a set.
+    """Accept a set for an ascending list without repeats, and any order, repeats counted, where a set is expected.
 
-    Would wrongly accept: a set where the order of the list matters.
+    A list in another order was put into it: `set(xs)` isn't a permutation of `xs`.
+    Would wrongly accept: a set where a list is asked for that ascends because it has to.
     """
     return values.allowing(5)
 
