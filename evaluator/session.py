@@ -55,9 +55,11 @@ class Session:
                     return CompileFailure("The program ends the compiler's box.")
                 continue
             if isinstance(loaded, CompileFailure):
-                if STARVATION.was_there():
+                if not STARVATION.was_there():
+                    return loaded
+                if attempt == 1:
                     raise MachineFull(FULL)
-                return loaded
+                continue  # as in `_run_apart`
             self._artifact = loaded
             self._move(self._pool.warm(loaded.heavy_imports))
             return None
@@ -92,7 +94,7 @@ class Session:
 
     def _run_apart(self, calls: list[Call], stop_on_failure: bool, first: int = 0) -> Generator[Run, None, None]:
         """A child for each run. `first` is the number of the first call, for people."""
-        index, losses = 0, 0
+        index, losses, starved = 0, 0, False
         while index < len(calls):
             assert self._artifact is not None
             rest = calls[index:] if losses == 0 else [calls[index]]
@@ -100,8 +102,11 @@ class Session:
             try:
                 for run in runs:  # ends early after a failed run: who asks for more then accepted it nevertheless
                     if run.signal == signal.SIGKILL and run.limit is None and STARVATION.was_there():
-                        raise MachineFull(FULL)
-                    index, losses = index + 1, 0
+                        if starved:
+                            raise MachineFull(FULL)
+                        starved = True  # or what was counted was another's, and this program killed itself
+                        break
+                    index, losses, starved = index + 1, 0, False
                     yield run
             except BoxLost as error:
                 self._drop()

@@ -168,7 +168,7 @@ class Watch:
         cpu, memory, processes = self.measure(main)
         if not self.slot.networked:
             memory += count_sockets() * SOCKET
-        # What a thread waited just before it ended nobody has seen; but where processors are that short, looks are late too.
+        # What a thread waited just before it ended nobody has seen; but where processors are short, looks are late too.
         delay = max(sum(self.delays.values()) / 1e9, self.late)
         self.facts.memory = max(self.facts.memory, memory)
         self.facts.limit = self.exceeded(cpu, wall, delay, memory, processes)
