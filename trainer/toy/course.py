@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import tempfile
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,5 +158,6 @@ def _calm() -> None:
     """One thread, since several trainings run beside each other, and nothing on the terminal but what is ours."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
