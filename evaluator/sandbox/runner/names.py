@@ -158,8 +158,9 @@ class Importer:
             return self.original(name, scope, local, wanted or (), 0)
         except ModuleNotFoundError as error:
             top = name.partition(".")[0]
-            if top in sys.stdlib_module_names or not f"{name}.".startswith(f"{error.name}."):
-                raise  # a module that is there misses another one
+            known = top in sys.stdlib_module_names or top in references.LIBRARIES
+            if known or not f"{name}.".startswith(f"{error.name}."):
+                raise  # a library isn't installed, or a module that is there misses another one
         leaf = self.take(name)
         return leaf if wanted else sys.modules[top]
 

@@ -15,6 +15,30 @@ REFERABLE = MODULES | {
     "_bisect", "_random", "_struct", "struct", "zlib", "binascii",
 }  # fmt: skip
 """Modules whose types and functions pass by name. None has a type with an equality that anyone could abuse."""
+REACHING = frozenset({
+    # text becomes code
+    "compile", "eval", "exec", "get_type_hints", "CodeType", "ForwardRef",
+    # what is open here, and files
+    "input", "open", "open_code", "FileIO", "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap",
+    "DataSource", "dump", "save", "savez", "savez_compressed", "savetxt",
+    # names and attributes, which lead anywhere
+    "attrgetter", "delattr", "dir", "getattr", "globals", "locals", "methodcaller", "setattr", "vars",
+    "global_enum", "update_abstractmethods",
+    "breakpoint",
+})  # fmt: skip
+"""What they have that does more than reckon with what it is given: it stays in the program. Test code calls what the
+program has under a name, often with what the program gave it: `decode(encode(text))`."""
+LIBRARIES = frozenset({
+    "Crypto", "Levenshtein", "PIL", "aiohttp", "attr", "attrs", "bs4", "cryptography", "cv2", "dateutil", "ddt",
+    "deepdiff", "dirty_equals", "django", "faker", "flask", "freezegun", "hamcrest", "httpx", "hypothesis", "jax",
+    "keras", "lxml", "matplotlib", "mock", "more_itertools", "networkx", "nltk", "nose", "nose2", "numba", "numpy",
+    "openpyxl", "pandas", "parameterized", "polars", "psutil", "pyarrow", "pydantic", "pyfakefs", "pytest",
+    "pytest_asyncio", "pytz", "regex", "requests", "requests_mock", "responses", "scipy", "seaborn", "selenium",
+    "shapely", "skimage", "sklearn", "sortedcontainers", "sqlalchemy", "statsmodels", "sympy", "tensorflow",
+    "testfixtures", "toolz", "torch", "tqdm", "unittest2", "xarray", "yaml",
+})  # fmt: skip
+"""What a test means by such a name is never the program, also where it isn't installed: a program with an
+`assert_frame_equal` of its own would be asked whether it is right."""
 BUILTIN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type) and name[0].isupper()}
 
 
@@ -26,10 +50,12 @@ def find_name(value: Any) -> list[str] | None:
             return None
         name = getattr(value, "_name", None)
         return ["typing", name] if type(name) is str and vars(sys.modules["typing"]).get(name) is value else None
-    if kind is type and value in BUILTIN_TYPES:
+    if kind is type and value in BUILTIN_TYPES and BUILTIN_TYPES[value] not in REACHING:
         return ["types", BUILTIN_TYPES[value]]
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if type(module) is not str or type(name) is not str or module not in REFERABLE or "<" in name:
+        return None
+    if name in REACHING or (not isinstance(value, type) and ("." in name or name.startswith("_"))):
         return None
     owner = sys.modules.get(module)
     for part in name.split("."):
@@ -45,7 +71,7 @@ def resolve(module: str, name: str) -> Any:
     """
     if module == "types":
         kind = getattr(types, name, None)
-        if isinstance(kind, type) and kind in BUILTIN_TYPES:
+        if isinstance(kind, type) and kind in BUILTIN_TYPES and name not in REACHING:
             return kind
     elif module in REFERABLE:
         __import__(module)

@@ -6,6 +6,8 @@ the operations with a second operand stand apart.
 """
 
 import math
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +33,39 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "__format__": format, "__bytes__": bytes, "__dir__": dir,
 }  # fmt: skip
 """Where a builtin function does more than call the method: checks what it gives, or knows another way."""
+_NAMES_ONLY = re.compile(r"[\w\s.,|\[\]'\"]*")
+
+
+def check_annotations(annotations: Any) -> dict[Any, Any]:
+    """Annotations that the program shows, for good, where texts among them are names: `inspect` may evaluate them."""
+    if not isinstance(annotations, dict):
+        raise AttributeError("__annotations__ that are no dictionary stay in the program")
+    for text in dict.values(annotations):
+        if isinstance(text, str):
+            check_name(str.__str__(text))
+    return dict(dict.items(annotations))
+
+
+def check_name(text: str) -> None:
+    """Refuse what does more than name a type."""
+    if _NAMES_ONLY.fullmatch(text) is None:
+        raise AttributeError(f"an annotation that computes something stays in the program: {text[:100]!r}")
+
+
+def guard_type_hints() -> None:
+    """Where the test evaluates annotations (`typing.get_type_hints`), also those inside of others only as names."""
+    reference: Any = sys.modules["typing"].ForwardRef  # the prelude has imported it
+    for name in ("_evaluate", "evaluate"):
+        if (evaluate := getattr(reference, name, None)) is not None:
+            setattr(reference, name, _make_checked(evaluate))
+
+
+def _make_checked(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    def check(reference: Any, *arguments: Any, **named: Any) -> Any:
+        check_name(reference.__forward_arg__)
+        return evaluate(reference, *arguments, **named)
+
+    return check
 
 
 def is_member(name: str) -> bool:

@@ -57,7 +57,10 @@ class Tester(exchange.Peer):
     def ask(self, verb: str, *content: Any) -> Any:
         """One question. What it passes and what comes back are values; containers keep in step."""
         encoder = self.encoder(adopt=True)
-        return self.say(verb, encoder, list(map(encoder.tree, content)))
+        result = self.say(verb, encoder, list(map(encoder.tree, content)))
+        if verb in ("attribute", "inherited") and content[1] == "__annotations__":
+            return specials.check_annotations(result)
+        return result
 
     def call(self, target: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call something of the program's. An object that a call gives is not what the test made itself."""
@@ -247,7 +250,10 @@ class Tester(exchange.Peer):
                 return error
         known = self.objects.get(number)
         if known is None:
-            known = handles.make_error(decoder.value(kind), number, decoder.value(arguments), text)
+            cls = decoder.value(kind)
+            if not issubclass(cls, BaseException):  # or the program would choose what is made here: `io.FileIO(5)`
+                raise ValueError("an exception of a class that is none")
+            known = handles.make_error(cls, number, decoder.value(arguments), text)
             known.__cause__ = None if cause is None else decoder.value(cause)
             if state is not None:  # without the marks of ours, by which an exception is known to be the program's
                 own = {name: value for name, value in decoder.value(state).items() if specials.is_member(name)}
