@@ -2,8 +2,9 @@
 
 A checker is compiled once and kept. It sees the input, the expected answer and the output; the program that made the
 output is never in the same box. A checker that breaks proves nothing by itself: it may have a fault, or the program may
-have printed what breaks it in order not to be judged. So a checker that broke is asked about the expected answer (or
-about an empty output, where there is none): if it can judge that, the output is to blame, else the checker is.
+have printed what breaks it in order not to be judged. So a checker that broke is asked about the expected answer: if it
+can judge that, the output is to blame, else the checker is. Where no answer is expected, the output is to blame: a
+program that prints nothing would have a way out of every checker that reads a number.
 """
 
 from collections import OrderedDict
@@ -68,10 +69,13 @@ class CheckerBox:
         what = f"The checker {_describe_end(checker, run)}."
         if run.exit_code in FAULTS[checker.convention]:
             raise CheckerFailed(f"{what} {_message(run)}".strip())
-        known = (test.expected or "").encode("utf-8", "surrogateescape")
-        if known == output or _rule(checker, self._run(checker, test, known)) is None:
-            raise CheckerFailed(f"{what} It can't judge the expected answer either. {_message(run)}".strip())
-        said = f"{what} It can judge the expected answer, so this output is to blame."
+        if test.expected is None:
+            said = f"{what} No answer is expected by which the checker could be tried, so this output is to blame."
+        else:
+            known = test.expected.encode("utf-8", "surrogateescape")
+            if known == output or _rule(checker, self._run(checker, test, known)) is None:
+                raise CheckerFailed(f"{what} It can't judge the expected answer either. {_message(run)}".strip())
+            said = f"{what} It can judge the expected answer, so this output is to blame."
         note = Suspicion(SuspicionKind.CHECKER_BROKEN, f"The output of the program broke the checker. {said}")
         return Ruling(_reject(said), note)
 

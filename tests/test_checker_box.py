@@ -262,6 +262,16 @@ def test_breaking_the_checker_is_no_way_out(pool: Pool, fault: str) -> None:
     assert [note.kind for note in judgement.suspicions] == [SuspicionKind.CHECKER_BROKEN]
 
 
+@pytest.mark.parametrize("source", ["pass", "print('x')"])
+def test_breaking_the_checker_is_no_way_out_where_nothing_is_expected(pool: Pool, source: str) -> None:
+    """No output vouches for a checker that reads two numbers, the empty one least of all."""
+    checker = in_testlib("import sys\na, b = map(int, open(sys.argv[2]).read().split())\nsys.exit(0 if a < b else 1)")
+    judgement = judge(Judge(pool), source, checker, stdin("1\n", None))
+    assert (judgement.verdict, judgement.reward) == (WRONG, 0.0)
+    assert [note.kind for note in judgement.suspicions] == [SuspicionKind.CHECKER_BROKEN]
+    assert judge(Judge(pool), "print(1, 2)", checker, stdin("1\n", None)).verdict is ACCEPTED
+
+
 def test_a_program_leaves_nothing_for_the_checker(pool: Pool) -> None:
     """Checkers run in a box that never ran a program: no file, no process, no module of the program's is there."""
     checker = in_testlib("import os, sys\nsys.exit(0 if sorted(os.listdir('.')) == [] else 1)")
