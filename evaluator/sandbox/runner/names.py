@@ -116,7 +116,8 @@ class ProgramModule(types.ModuleType):
         names = self.__names
         if name == "__all__":
             found = names.tester.names
-            return [name for name in found if not name.startswith("_") and not hasattr(builtins, name)]
+            # What the text has already is its own: a program with a `pytest` or a helper of its name would decide.
+            return [n for n in found if not (n.startswith("_") or hasattr(builtins, n) or dict.__contains__(names, n))]
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         try:
