@@ -17,6 +17,8 @@ from evaluator.suspicions import Suspicion, SuspicionKind
 
 MAX_SOURCE = 100_000
 """Characters. Longer texts aren't looked at: a parse takes some microseconds a character at worst."""
+_ENDLESS = re.compile(r"\b(?:from|import)\b[\w\s.\\]{5000}")
+"""A module's name for which the parser takes quadratic time: the one exception."""
 _FRAMES = frozenset({
     "_getframe", "_current_frames", "currentframe", "f_back", "f_builtins", "f_globals", "f_locals", "tb_frame",
     "gi_frame", "cr_frame", "ag_frame", "get_objects", "get_referrers", "__closure__", "__globals__", "__subclasses__",
@@ -82,6 +84,8 @@ def look_at_source(program: Program, tests: Sequence[TestCase]) -> list[Suspicio
     is_called = bool(tests) and tests[0].kind is not TestKind.STDIN
     tables = is_mentioned(source, tests)
     if not tables and not _may_show_signs(source, is_called=is_called):
+        return []
+    if _ENDLESS.search(source) is not None:
         return []
     try:
         tree = ast.parse(source)

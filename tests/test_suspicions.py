@@ -156,6 +156,13 @@ def test_ordinary_sources_are_not_parsed(monkeypatch: pytest.MonkeyPatch):
         kinds("os._exit")
 
 
+def test_a_name_without_end_is_not_parsed(monkeypatch: pytest.MonkeyPatch):
+    """The parser takes quadratic time for it: ten seconds of a worker's, within no limit of the program's."""
+    monkeypatch.setattr("evaluator.source_signs.ast.parse", lambda source: pytest.fail("it was parsed"))
+    for name in ("import a" + ".a" * 40_000, "from a" + " .\\\n a" * 10_000 + " import b"):
+        assert kinds(f"import os\nos._exit(0)\ndef unused():\n {name}") == []
+
+
 def test_deep_sources_harm_no_thread():
     """Where the parser gives up, so does the look; the worker's stack isn't its own to lose."""
     texts = [
