@@ -1,13 +1,17 @@
 """What a submission's runs are judged by: its limits, its policy, and the suite's checker where there is one."""
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evaluator.checker_box import CheckerBox, Ruling
 from evaluator.comparison import answers
 from evaluator.comparison.ladder import compare, compare_value
-from evaluator.model import CheckerProgram, Limits, Match, Policy, TestCase
+from evaluator.model import CheckerProgram, Limits, Match, Policy, TestCase, TestResult
 from evaluator.suspicions import Suspicion
+
+MAX_OUTPUTS = 8 << 20
+"""Bytes of all outputs that a judgement keeps, as JSON has them: a zero byte takes six there."""
 
 
 def nothing() -> None:
@@ -49,3 +53,21 @@ class Rules:
         if ruling.suspicion is not None:
             self.suspicions.append(ruling.suspicion)
         return ruling.match
+
+
+class Allowance:
+    """How much of the outputs of one judgement is kept: who runs a thousand tests mustn't fill a worker and Redis."""
+
+    def __init__(self) -> None:
+        """Nothing is kept yet."""
+        self._left = MAX_OUTPUTS
+
+    def keep(self, result: TestResult) -> TestResult:
+        """The result, without its output where that doesn't fit any more."""
+        if result.output is None:
+            return result
+        size = len(json.dumps(result.output))
+        if size > self._left:
+            return replace(result, output=None)
+        self._left -= size
+        return result

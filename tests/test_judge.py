@@ -78,6 +78,15 @@ def test_a_right_program_is_accepted(pool: Pool):
     assert judgement.wall_seconds > 0 and judgement.cpu_seconds >= 0 and judgement.memory_bytes >= 0
 
 
+def test_many_large_outputs_fill_neither_worker_nor_record(pool: Pool):
+    """Twenty outputs of a mebibyte of zero bytes, each of which JSON spells with six characters: the first is kept."""
+    flood = "import sys; sys.stdout.write('\\0' * (1 << 20))"
+    judgement = judge(pool, flood, *[stdin(f"{number}\n", None) for number in range(20)])
+    assert judgement.verdict is Verdict.ACCEPTED
+    assert judgement.tests[0].output == "\0" * (1 << 20)
+    assert len(json.dumps([test.output for test in judgement.tests])) < 9 << 20
+
+
 @pytest.mark.parametrize(
     ("source", "verdict", "said"),
     [
