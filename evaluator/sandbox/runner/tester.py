@@ -21,6 +21,10 @@ MAX_KEPT_ITEMS = 500
 REMOTE = (handles.Remote, BaseException)
 STREAM_METHODS = frozenset({"send", "throw", "close", "read", "readline", "readlines", "write", "writelines"})
 STREAM_OPERATIONS = frozenset({"__iter__", "__next__", "__await__"})
+RECORDS = frozenset({"called", "call_count", "call_args", "call_args_list", "mock_calls", "method_calls",
+                     "return_value", "side_effect", "configure_mock", "reset_mock", "mock_add_spec",
+                     "attach_mock"})  # fmt: skip
+"""Of a mock: what the test asks it afterwards, and what changes that."""
 DEEDS = {"callback": "do_call", "peek": "do_peek", "poke": "do_poke", "operate": "do_operate"}
 SKIPPED_MEMBERS = frozenset({"__module__", "__qualname__", "__classcell__", "__dict__", "__weakref__", "__doc__",
                              "__firstlineno__", "__static_attributes__"})  # fmt: skip
@@ -200,7 +204,8 @@ class Tester(exchange.Peer):
         number, attributes = content
         target = self.borrowed(number)
         for name, tree in attributes.items():
-            if isinstance(target, (types.FunctionType, type)) and not name.startswith("_"):
+            is_open = isinstance(target, (types.FunctionType, type)) and not name.startswith("_")
+            if is_open and not callable(getattr(target, name, None)):
                 setattr(target, name, decoder.value(tree))
         return target
 
@@ -290,7 +295,8 @@ class Tester(exchange.Peer):
 
     def do_poke(self, target: Any, name: str, value: Any) -> None:
         check_public(target, name)
-        if not is_tests_own(target):
+        # A method is the test's: `mock.assert_called_with = lambda *_: None` would answer in its place.
+        if not is_tests_own(target) or callable(getattr(type(target), name, None)):
             raise AttributeError(f"{name} of {type(target).__name__} can't be set")
         setattr(target, name, value)
 
@@ -310,7 +316,8 @@ def is_tests_own(value: object) -> bool:
 
 def check_public(target: object, name: object) -> None:
     """Only public attributes of the test's own objects, and the methods of streams, are for the program."""
-    if type(name) is not str or name.startswith("_") or not (is_tests_own(target) or name in STREAM_METHODS):
+    is_open = type(name) is str and not name.startswith("_") and (is_tests_own(target) or name in STREAM_METHODS)
+    if not is_open or (name in RECORDS and type(target).__module__ == "unittest.mock"):
         raise AttributeError(f"{type(target).__name__!r} object has no attribute {str(name)!r}")
 
 
