@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.comparison import unordered
 from evaluator.comparison.ladder import TEXT_RUNGS, VALUE_RUNGS, compare, compare_value
 from evaluator.errors import InvalidSubmission
 from evaluator.model import PROFILES, Match, Order, Policy
@@ -167,3 +168,18 @@ def test_policies_that_make_no_sense_are_refused(options: dict[str, Any]) -> Non
 def test_order_may_be_given_as_text() -> None:
     """So that a policy can come from JSON."""
     assert Policy(order="any").order is Order.ANY  # type: ignore[arg-type]
+
+
+def test_many_items_where_few_are_expected_are_not_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may return millions: that must not cost the worker more than it costs the program."""
+    asked: list[int] = []
+
+    def leftover(expected: list[Any], actual: list[Any], key: Any) -> tuple[list[Any], list[Any]]:
+        asked.append(len(actual))
+        return unordered.leftover(expected, actual, key)
+
+    monkeypatch.setattr("evaluator.comparison.objects.leftover", leftover)
+    assert not compare_value("[1, 2]", [2, 1] * 50_000, Policy(order=Order.ANY)).matched
+    assert not compare("{1, 2}", str([2, 1] * 50_000).encode(), Policy()).matched
+    assert len(asked) >= 2
+    assert max(asked) <= 3

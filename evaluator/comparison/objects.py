@@ -144,6 +144,8 @@ class _Walk:
         return _pair_in_order(expected, actual)
 
     def _pair_any_order(self, expected: Any, actual: Any) -> bool | _Pairs:
+        # Of one more than are expected, one has no partner: who returns millions isn't sorted for them.
+        actual = actual[: len(expected) + 1]
         missing, extra = leftover(*_without_same_places(expected, actual), self._key)
         if len(missing) != len(extra):
             first = missing[0] if missing and len(missing) > len(extra) else NOTHING
