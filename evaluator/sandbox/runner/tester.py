@@ -50,6 +50,8 @@ class Tester(exchange.Peer):
         """The stand-in of each object of the program, so that the same object is the same here."""
         self.named: set[int] = set()
         """Classes that the test calls by a name that a class has: what they make is the test's own."""
+        self.misnamed: set[int] = set()
+        """Classes that have the name of a function too: what is called by that is a function, whatever else it is."""
         self.depth = 0
         try:
             self.names = {str(name): kind for name, kind in self.exchange(["names"])[1]}
@@ -123,9 +125,9 @@ class Tester(exchange.Peer):
         if isinstance(kind, str) and kind in references.MODULES:
             return __import__(kind)
         value = self.ask("get", name)
-        if isinstance(value, handles.ClassHandle) and name[:1].isupper():
-            number = handles.class_number(value)
-            self.named.update([] if number is None else [number])
+        if isinstance(value, handles.ClassHandle) and (number := handles.class_number(value)) is not None:
+            (self.named if name[:1].isupper() else self.misnamed).add(number)
+            self.named -= self.misnamed
         return value
 
     def tell(self, error: BaseException) -> None:
