@@ -83,16 +83,33 @@ def _shorten(value: object) -> str:
 
 
 def _keys(tree: ast.Module) -> Iterator[ast.expr]:
-    """What the source compares with where it decides, and the keys of its tables."""
-    for node in ast.walk(tree):
+    """What the source compares with where it decides, and the keys of its tables.
+
+    Each node once, and none inside of another: the text is hostile, and conditions nest a hundred deep.
+    """
+    nodes = list(ast.walk(tree))  # parents before children
+    with_comparison, with_table = _find_holders(nodes, ast.Compare), _find_holders(nodes, ast.Dict)
+    deciding: set[ast.AST] = set()
+    for node in nodes:
+        if node in deciding:
+            deciding.update(ast.iter_child_nodes(node))
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.In)):
+                yield from (part for part in (node.left, *node.comparators) if part not in with_comparison)
         if isinstance(node, (ast.If, ast.IfExp, ast.While)):
-            for part in ast.walk(node.test):
-                if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.In)):
-                    yield from (part.left, *part.comparators)
+            deciding.add(node.test)
         elif isinstance(node, ast.Dict):
-            yield from (key for key in node.keys if key is not None)
+            yield from (key for key in node.keys if key is not None and key not in with_table)
         elif isinstance(node, ast.MatchValue):
             yield node.value
+
+
+def _find_holders(nodes: list[ast.AST], kind: type[ast.AST]) -> set[ast.AST]:
+    """The nodes that are of a kind or hold one that is. `nodes`: parents before children."""
+    holders: set[ast.AST] = set()
+    for node in reversed(nodes):
+        if isinstance(node, kind) or not holders.isdisjoint(ast.iter_child_nodes(node)):
+            holders.add(node)
+    return holders
 
 
 def _spell(node: ast.expr) -> str:

@@ -1,5 +1,6 @@
 """Suspicions: what a source shows and what it doesn't, at what cost; and their way from a judgement to whoever asks."""
 
+import ast
 import json
 import subprocess
 import threading
@@ -11,6 +12,7 @@ from microcoder_client import Client
 from microcoder_client.judgements import read_judgement
 from rich.console import Console
 
+from evaluator import hard_coding
 from evaluator.model import Judgement, Program, TestCase, TestKind, Verdict
 from evaluator.source_signs import MAX_SOURCE, look_at_source
 from evaluator.suspicions import SEEN_IN_RUNS, Suspicion, SuspicionKind, describe
@@ -161,6 +163,19 @@ def test_a_name_without_end_is_not_parsed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("evaluator.source_signs.ast.parse", lambda source: pytest.fail("it was parsed"))
     for name in ("import a" + ".a" * 40_000, "from a" + " .\\\n a" * 10_000 + " import b"):
         assert kinds(f"import os\nos._exit(0)\ndef unused():\n {name}") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "looked_at"),
+    [
+        ("x = " + "(0 if " * 60 + "y == [1, 2]" + " else 0)" * 60, 2),
+        ("x = " + "{" * 60 + "(1, 2)" + ": 1}" * 60, 1),
+        ("if y == {(1, 2): [3]}: pass", 3),
+    ],
+)
+def test_what_is_compared_is_looked_at_once(source: str, looked_at: int):
+    """However deep in conditions and tables it stands: else a source of 100 kB took twenty seconds of a worker's."""
+    assert len(list(hard_coding._keys(ast.parse(source)))) == looked_at
 
 
 def test_deep_sources_harm_no_thread():
