@@ -1,5 +1,6 @@
 """Pictures of trainings, by matplotlib."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,26 +24,26 @@ def draw_panels(panels: Mapping[str, Mapping[str, Sequence[Curve]]], path: Path,
     """A file with a panel for each measure: its curves, in one colour where they belong together.
 
     Args:
-        panels: measure → (label → curves). A label has the same colour in every panel.
+        panels: measure → (label → curves). Where all panels have the same labels, one legend is for all.
         path: of the picture; its suffix says which kind.
         x: what the horizontal axis counts.
     """
-    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
-    colours = {label: COLOURS[place % len(COLOURS)] for place, label in enumerate(labels)}
+    alike = len({tuple(curves) for curves in panels.values()}) == 1
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure, axes = pyplot.subplots(rows, columns, figsize=(4.6 * columns, 3.3 * rows), squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
-    for axis, (measure, groups) in zip(axes.flat, panels.items(), strict=False):
-        for label, curves in groups.items():
+    for number, (axis, (measure, groups)) in enumerate(zip(axes.flat, panels.items(), strict=False)):
+        for colour, (label, curves) in zip(itertools.cycle(COLOURS), groups.items(), strict=False):
             for place, curve in enumerate(curves):
-                axis.plot(*_split(curve), color=colours[label], linewidth=1.4, label=None if place else label)
+                axis.plot(*_split(curve), color=colour, linewidth=1.4, label=None if place else label)
+        if number == 0 or not alike:
+            axis.legend(fontsize=7)
         axis.set_title(measure, fontsize=10)
         axis.set_xlabel(x, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.25)
-    axes.flat[0].legend(fontsize=8)
     _save(figure, path, title)
 
 

@@ -21,7 +21,7 @@ PANELS = {
     "gradient norm": ("grad_norm",),
     "groups that teach nothing, share": ("groups/flat",),
     "temperature": ("temperature",),
-    "seconds of an update and its share of a generation": (
+    "seconds since the update before": (
         "seconds/generation",
         "seconds/evaluation",
         "seconds/update",
