@@ -24,7 +24,7 @@ from tests.hosts_helper import (
 )
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a box from outside")
-TESTS = 10_000
+TESTS, ROUND = 10_000, 500
 WRITERS = (
     "002_every_mount",
     "012_unremovable",
@@ -72,15 +72,16 @@ def test_ten_thousand_tests_leave_nothing(room: Room):
             "files in scratch": len(os.listdir(runner / "root/w")),
         }
 
-    def run(number: int) -> None:
-        calls = (Call(b"z\n" if index % 100 == 0 else b"x\n") for index in range(number))
-        for run in room.box.run_all(artifact, calls, Limits()):
-            assert run.stdout == b"1\n" and run.limit is None
+    def run(rounds: int) -> None:
+        for _ in range(rounds):
+            calls = [Call(b"z\n" if index % 100 == 0 else b"x\n") for index in range(ROUND)]
+            for run in room.box.run_all(artifact, calls, Limits()):
+                assert run.stdout == b"1\n" and run.limit is None
 
-    run(500)
+    run(1)
     assert eventually(lambda: measure()["the runner's children"] == 0)
     before, resident = measure(), [int(read_status(process)["VmRSS"].split()[0]) for process in (worker, runner)]
-    run(TESTS)
+    run(TESTS // ROUND)
     assert eventually(lambda: {**measure(), "temporary folders": 0} == {**before, "temporary folders": 0}), measure()
     assert measure()["temporary folders"] <= before["temporary folders"] + 2, "other workers may start boxes now"
     grown = [int(read_status(process)["VmRSS"].split()[0]) for process in (worker, runner)]
