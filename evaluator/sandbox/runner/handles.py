@@ -22,8 +22,9 @@ from . import kinds, sharing, specials, values
 
 NUMBER = "_microcoder_number"
 MADE = "_microcoder_made"
-PREDICATES = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint"})
-"""Methods of plain types that are given an expected value and answer yes or no."""
+PREDICATES = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "difference",
+                        "symmetric_difference"})  # fmt: skip
+"""Methods of plain types that are given an expected value and say whether, or how, one's own differs from it."""
 KEEPING = frozenset({"__enter__", "__neg__", "__pos__", "__invert__"})
 """Operations whose result the test made, if it made the object: it asked for no answer."""
 COPYING = frozenset({"__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__"})
