@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from curation.card import find_surprises, write_card, write_margins
+from curation.endpoints import BadEndpoint
 from curation.exports import export, strip_measured
 from curation.judging import Judging, LocalJudging, RemoteJudging
 from curation.manifest import compare_manifests, read_manifest, write_manifest
@@ -67,6 +68,8 @@ def build(
             with Bars() as bars:
                 done = run_stages(make_stages(shop), out / "stages", bars, interrupt)
             manifest = finish(out, followed, done)
+    except BadEndpoint as error:
+        fail(error, UNAVAILABLE)
     except InvalidSubmission as error:
         fail(error, USAGE)
     except (SandboxUnavailable, MicrocoderError) as error:

@@ -12,8 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from curation.admission import Admit, AdmitParams, Trim, TrimParams
+from curation.calibration import Calibrate
 from curation.contamination import Contamination, ContaminationParams
 from curation.duplicates import Duplicates, DuplicatesParams
+from curation.grading import CalibrateParams
 from curation.judging import Judging
 from curation.mixture import Select, SelectParams
 from curation.processing import Process, ProcessParams
@@ -45,6 +47,11 @@ def _make_verify(params: VerifyParams, shop: Workshop) -> Stage:
     return Verify(params, shop.open_judging, shop.workers, shop.folder / "verification.jsonl", shop.interrupt)
 
 
+def _make_calibrate(params: CalibrateParams, shop: Workshop) -> Stage:
+    journal = shop.folder / "calibration.jsonl"
+    return Calibrate(params, shop.recipe.seed, shop.base, journal, shop.open_judging, shop.interrupt)
+
+
 STAGES: dict[str, tuple[type[Params], Make]] = {
     "process": (ProcessParams, lambda params, shop: Process(params)),
     "admit": (AdmitParams, lambda params, shop: Admit(params)),
@@ -52,6 +59,7 @@ STAGES: dict[str, tuple[type[Params], Make]] = {
     "contamination": (ContaminationParams, lambda params, shop: Contamination(params, shop.recipe, shop.base)),
     "trim": (TrimParams, lambda params, shop: Trim(params)),
     "verify": (VerifyParams, _make_verify),
+    "calibrate": (CalibrateParams, _make_calibrate),
     "select": (SelectParams, lambda params, shop: Select(params, shop.recipe.seed)),
 }
 
