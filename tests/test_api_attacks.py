@@ -73,7 +73,7 @@ class Target:
                 connection.shutdown(socket.SHUT_WR)
                 while part := connection.recv(65536):
                     answer += part
-            except (ConnectionError, TimeoutError, BrokenPipeError):
+            except OSError:  # it has hung up, at whatever moment
                 pass
             return answer
 

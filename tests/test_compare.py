@@ -14,8 +14,8 @@ from evaluator.errors import SandboxUnavailable
 from evaluator.sandbox.bubblewrap import find_bwrap
 from tests.requirements_helper import require
 
-UNSTEADY = "import time\nprint(time.perf_counter_ns() // 1000 % 2)\n"
-"""Prints 0 or 1, as it happens: with many tests, no two runs fail at the same."""
+UNSTEADY = "import os\nprint(os.urandom(1)[0] % 2)\n"
+"""Prints 0 or 1, by chance. Of 30 such programs none is seen to be unsteady with a chance of 10**-11."""
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_modes_agree_on_harmless_and_other_programs(boxes: None, tmp_path: Path,
 
 
 def test_a_program_that_changes_its_mind_is_unsteady_not_different(boxes: None, tmp_path: Path):
-    path = write_problems(tmp_path / "set.jsonl", *[(UNSTEADY, "wrong_answer")] * 6, tests=1)
+    path = write_problems(tmp_path / "set.jsonl", *[(UNSTEADY, "wrong_answer")] * 30, tests=1)
     path.write_text(path.read_text().replace('"tests": [', '"tests": [' + '{"input": "", "expected": "0"}, ' * 12))
     out = tmp_path / "out.json"
     modes.main([str(path), "--workers", "1", "--json", str(out)])

@@ -269,7 +269,7 @@ from evaluator.sandbox.confined import ConfinedBackend
 box = ConfinedBackend().start()
 artifact = box.load(Program("import os; print(os.getppid())"), Limits())
 print(int(box.run(artifact, Call(b""), Limits()).stdout), flush=True)
-artifact = box.load(Program("import os, time; os.fork(); os.setsid(); time.sleep(50)"), Limits())
+artifact = box.load(Program("import os, time; os.fork() or os.setsid(); time.sleep(50)"), Limits())
 for _ in box.run_all(artifact, [Call(b"")] * 3, Limits(wall_seconds=60)): pass
 """
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, cwd=ROOT) as worker:

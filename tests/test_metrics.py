@@ -171,7 +171,7 @@ def test_each_request_is_a_line_of_the_access_log(served: Served):
     [line] = re.findall(r"level=INFO logger=service.access (event=request .*ERROR.*)", served.said())
 
     assert re.fullmatch(
-        r"event=request method=GET route=/v1/evaluations/{id} path=/v1/evaluations/a%0Ab%20level%3DERROR status=404 "
+        r"event=request method=GET route=/v1/evaluations/{id} path=/v1/evaluations/a%0Ab%20level%3DERROR status=422 "
         r"ms=[\d.]+ bytes=\d+",
         line,
     )
