@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from pydantic import Field
 
 from curation.problem import UNKNOWN, Problem, make_suite
-from curation.stage import Params, Stage
+from curation.stage import ConfiguredStage, Params
 from evaluator.model import TestCase
 
 
@@ -24,20 +23,10 @@ class AdmitParams(Params):
     statement_characters: int = Field(20_000, ge=1)
 
 
-class Admit(Stage):
+class Admit(ConfiguredStage[AdmitParams]):
     """Leaves out problems whose licence, date or size isn't wanted."""
 
     name = "admit"
-
-    def __init__(self, params: AdmitParams) -> None:
-        """Admit by these settings."""
-        super().__init__()
-        self._params = params
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The settings."""
-        return self._params.model_dump(mode="json")
 
     def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Each problem by itself."""
@@ -75,20 +64,10 @@ class TrimParams(Params):
     """Input and expected output of one test; larger ones are left out."""
 
 
-class Trim(Stage):
+class Trim(ConfiguredStage[TrimParams]):
     """Bounds the tests of each problem. After the filters, which compare all tests."""
 
     name = "trim"
-
-    def __init__(self, params: TrimParams) -> None:
-        """Trim by these settings."""
-        super().__init__()
-        self._params = params
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The settings."""
-        return self._params.model_dump(mode="json")
 
     def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Each problem by itself."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from curation.languages import UNDETERMINED, detect_language
 from curation.problem import Problem, make_suite
-from curation.stage import Params, Stage
+from curation.stage import ConfiguredStage, Params
 from curation.statements import Demand, find_demands, normalise_statement, write_instruction
 from evaluator.model import TestCase, TestKind
 
@@ -22,20 +22,10 @@ class ProcessParams(Params):
     without_statement: Literal["drop", "keep"] = "drop"
 
 
-class Process(Stage):
+class Process(ConfiguredStage[ProcessParams]):
     """See the module."""
 
     name = "process"
-
-    def __init__(self, params: ProcessParams) -> None:
-        """Process by these settings."""
-        super().__init__()
-        self._params = params
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The settings."""
-        return self._params.model_dump(mode="json")
 
     def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Each problem by itself."""

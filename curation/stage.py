@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -44,6 +44,9 @@ class Params(BaseModel):
     """Settings of a stage as a recipe gives them. Unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+P = TypeVar("P", bound=Params)
 
 
 @dataclass
@@ -132,3 +135,17 @@ class Stage(ABC):
         for problem in problems:
             self.ledger.came[problem.source] += 1
             yield problem
+
+
+class ConfiguredStage(Stage, Generic[P]):
+    """A stage that its settings alone decide."""
+
+    def __init__(self, params: P) -> None:
+        """Work by these settings."""
+        super().__init__()
+        self._params = params
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The settings."""
+        return self._params.model_dump(mode="json")
