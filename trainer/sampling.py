@@ -69,6 +69,28 @@ def sample(
     return [found[start : start + count] for start in range(0, len(found), count)]
 
 
+def judge(
+    groups: Sequence[Sequence[Completion]], rows: Sequence[dict[str, Any]], url: str, reward: dict[str, Any]
+) -> list[list[bool]]:
+    """Whether each completion of each row's group is accepted by the service at `url`.
+
+    Raises:
+        RewardUnavailable: a completion could not be judged.
+    """
+    from microcoder_client.rewards.scoring import CodeScorer
+
+    scorer = CodeScorer(url, attempts=3, **reward)
+    try:
+        answers = [completion.text for group in groups for completion in group]
+        scores = scorer.score(answers, [row for row, group in zip(rows, groups, strict=True) for _ in group])
+    finally:
+        scorer.close()
+    for score in scores:
+        score.require()
+    right = iter(score.accepted for score in scores)
+    return [[next(right) for _ in group] for group in groups]
+
+
 def _read(tokenizer: Any, prompt: Any) -> str:
     if isinstance(prompt, str):
         return prompt

@@ -62,9 +62,7 @@ def measure_rates(
     reward: dict[str, Any],
 ) -> list[float]:
     """The share of right answers of each problem, sampled as the training samples."""
-    from microcoder_client.rewards.scoring import CodeScorer
-
-    from trainer.sampling import sample
+    from trainer.sampling import judge, sample
 
     groups = sample(
         model,
@@ -76,16 +74,8 @@ def measure_rates(
         seed=config.seed,
         batch=32,
     )
-    scorer = CodeScorer(url, attempts=3, **reward)
-    try:
-        answers = [completion.text for group in groups for completion in group]
-        scores = scorer.score(answers, [row for row in rows for _ in range(count)])
-    finally:
-        scorer.close()
-    for score in scores:
-        score.require()
-    right = [score.accepted for score in scores]
-    return [sum(right[start : start + count]) / count for start in range(0, len(right), count)]
+    right = judge(groups, rows, url, reward)
+    return [sum(group) / count for group in right]
 
 
 if __name__ == "__main__":

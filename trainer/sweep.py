@@ -73,23 +73,14 @@ def measure(
     reward: dict[str, Any],
 ) -> SweepPoint:
     """Accuracy and diversity of completions at one temperature, judged by the service at `url`."""
-    from microcoder_client.rewards.scoring import CodeScorer
-
-    from trainer.sampling import sample
+    from trainer.sampling import judge, sample
 
     prompts = [row["prompt"] for row in rows]
     groups = sample(model, tokenizer, prompts, count=count, temperature=temperature, limit=limit, seed=1)
-    scorer = CodeScorer(url, attempts=3, **reward)
-    try:
-        answers = [completion.text for group in groups for completion in group]
-        scores = scorer.score(answers, [row for row in rows for _ in range(count)])
-    finally:
-        scorer.close()
-    for score in scores:
-        score.require()
+    right = judge(groups, rows, url, reward)
     special = {tokenizer.eos_token_id, tokenizer.pad_token_id}
     diversity = mean_diversity([[completion.ids for completion in group] for group in groups], special)
-    return SweepPoint(temperature, sum(score.accepted for score in scores) / len(scores), diversity)
+    return SweepPoint(temperature, sum(map(sum, right)) / (count * len(rows)), diversity)
 
 
 def _conclude(options: argparse.Namespace, points: list[SweepPoint]) -> int:
