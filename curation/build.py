@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from curation.card import find_surprises, write_card, write_margins
 from curation.endpoints import BadEndpoint
 from curation.exports import export, strip_measured
+from curation.fan import Interrupted
 from curation.judging import Judging, LocalJudging, RemoteJudging
 from curation.manifest import compare_manifests, read_manifest, write_manifest
 from curation.pipeline import Done, run_stages
@@ -26,7 +27,6 @@ from curation.recipe import BadRecipe, Recipe, read_recipe
 from curation.registry import Workshop, make_stages
 from curation.stage import Ledger
 from curation.tallies import count_all
-from curation.verification import Interrupted
 from evaluator.errors import InvalidSubmission, SandboxUnavailable
 
 FAILED, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130

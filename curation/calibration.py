@@ -13,14 +13,13 @@ Where the source has a word, the guess from texts leaves it be (`offline: all` d
 
 import json
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from curation.attempts import digest_file
+from curation.fan import fan_out
 from curation.grading import CalibrateParams, Grading, Known
 from curation.judging import Judging
 from curation.problem import Problem, read_problem, write_problem
@@ -29,10 +28,6 @@ from curation.shelf import Shelf
 from curation.sources import digest_source, iterate_source
 from curation.stage import Stage
 from curation.statements import normalise_statement
-from curation.verification import GRACE, Interrupted
-
-WINDOW = 4
-"""Problems that wait in front of one that is slow, for each thread."""
 
 
 class Calibrate(Stage):
@@ -114,27 +109,9 @@ class Calibrate(Stage):
 
     def _ask(self, grading: Grading, named: Iterable[tuple[Problem, str]]) -> Iterator[tuple[Problem, Known]]:
         """What is known of each, several at a time, in their order."""
-        waiting: deque[tuple[Problem, Future[Known]]] = deque()
-        executor = ThreadPoolExecutor(self._params.workers, "judge")
-        try:
-            for problem, id in named:
-                waiting.append((problem, executor.submit(grading.find, problem, id)))
-                if len(waiting) > WINDOW * self._params.workers:
-                    yield self._wait(*waiting.popleft())
-            while waiting:
-                yield self._wait(*waiting.popleft())
-        finally:
-            if waiting:
-                grading.stop()
-            executor.shutdown(wait=False, cancel_futures=True)
-            wait([begun for _, begun in waiting if not begun.cancelled()], timeout=GRACE)
-
-    def _wait(self, problem: Problem, begun: "Future[Known]") -> tuple[Problem, Known]:
-        while not begun.done():
-            wait([begun], timeout=0.2)
-            if self._interrupt.is_set():
-                raise Interrupted
-        return problem, begun.result()
+        known = fan_out(named, lambda one: grading.find(*one), self._params.workers, self._interrupt, grading.stop)
+        for (problem, _), found in known:
+            yield problem, found
 
     def _note(self, problem: Problem, note: dict[str, Any]) -> Problem:
         if "way" not in note:

@@ -1,17 +1,14 @@
-"""Asking a model behind an OpenAI-compatible endpoint, and remembering what it said, so that it is asked once."""
+"""Asking a model behind an OpenAI-compatible endpoint. What it said is kept in a journal, so that it is asked once."""
 
-import hashlib
-import json
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import httpx
 from pydantic import Field
 
+from curation.fan import Interrupted
 from curation.stage import Params
-from curation.verification import Interrupted
 from evaluator.errors import InvalidSubmission
 
 PAUSES = (1.0, 4.0, 16.0)
@@ -115,36 +112,3 @@ class Endpoint:
             if self._interrupt.wait(pause):
                 raise Interrupted
         raise BadEndpoint(f"{url} doesn't answer ({said}): see that it serves {self._settings.model!r}.")
-
-
-class Memory:
-    """What was answered, by key, on disk: one JSON line each. A last line that was cut off is passed over."""
-
-    def __init__(self, path: Path) -> None:
-        """Read what is there."""
-        self._path = path
-        self._lock = threading.Lock()
-        self._known: dict[str, Any] = {}
-        text = path.read_bytes() if path.exists() else b""
-        for line in text.splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                record = json.loads(line)
-                self._known[record["key"]] = record["value"]
-        if text and not text.endswith(b"\n"):
-            path.write_bytes(text[: text.rfind(b"\n") + 1])
-
-    def find(self, key: str) -> Any:
-        """What is known under a key; None: nothing."""
-        return self._known.get(key)
-
-    def add(self, key: str, value: Any) -> None:
-        """Write at once."""
-        line = json.dumps({"key": key, "value": value}, separators=(",", ":")).encode() + b"\n"
-        with self._lock, self._path.open("ab") as file:
-            file.write(line)
-            self._known[key] = value
-
-
-def make_key(*parts: Any) -> str:
-    """The same for the same JSON values."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 
 import evaluator
 from curation.attempts import OURS, Attempts, AttemptsIn
-from curation.endpoints import Endpoint, EndpointIn, Memory, make_key
+from curation.endpoints import Endpoint, EndpointIn
+from curation.journal import Journal, make_key
 from curation.judging import Judging, Order
 from curation.problem import Problem
 from curation.recipe import SourceIn
@@ -105,7 +106,7 @@ class Grading:
             SandboxUnavailable: attempts are to be judged, and there can be no boxes here.
         """
         self._params = params
-        self._memory = Memory(memory)
+        self._memory = Journal(memory)
         self.attempts = Attempts(params.attempts, base)
         self._solver = Endpoint(params.endpoint, seed, interrupt) if params.endpoint else None
         self._reader = Endpoint(params.rubric, seed, interrupt) if params.rubric else None
@@ -133,7 +134,8 @@ class Grading:
             self._judging.stop()
 
     def close(self) -> None:
-        """Close the connections. What judges is the build's."""
+        """Close the connections and the journal. What judges is the build's."""
+        self._memory.close()
         for endpoint in (self._solver, self._reader):
             if endpoint is not None:
                 endpoint.close()

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
 
+from curation.fan import Interrupted
 from curation.problem import Problem, iterate_problems_of, write_problem
 from curation.stage import Ledger, Stage
-from curation.verification import Interrupted
 
 FORMAT = 1
 """Of the files here. A change repeats everything."""

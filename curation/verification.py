@@ -7,32 +7,23 @@ corpus. Problems without a reference can't be verified; they are kept apart, who
 What is judged is written to a journal at once: a build that was interrupted doesn't judge it again.
 """
 
-import hashlib
-import json
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from curation.fan import fan_out
+from curation.journal import Journal, make_key
 from curation.judging import Judging, Order, Outcome
 from curation.problem import Problem
 from curation.stage import Params, Stage
 from evaluator.model import Verdict
 
-WINDOW = 4
-"""Problems, per worker, that may wait for a slow one before them: the stage keeps their order."""
-GRACE = 2.0
-"""Seconds that programs get to end when the work is stopped. What takes longer ends with this process."""
 OURS = (Verdict.INTERNAL_ERROR, Verdict.CANCELLED)
-
-
-class Interrupted(Exception):
-    """Somebody pressed Ctrl-C; what was done until then is kept."""
 
 
 class VerifyParams(Params):
@@ -78,7 +69,7 @@ class Verify(Stage):
         self._params = params
         self._open_judging = open_judging
         self._workers = workers
-        self._journal = Journal(journal)
+        self._path = journal
         self._interrupt = interrupt
 
     @property
@@ -92,47 +83,29 @@ class Verify(Stage):
         Raises:
             Interrupted: `interrupt` was set.
         """
-        waiting: deque[tuple[Problem, Future[Finding] | None]] = deque()
         judging = self._open_judging()
         workers = min(self._workers, judging.most)
-        executor = ThreadPoolExecutor(workers, "judge")
-        with self._journal:
-            try:
-                for problem in problems:
-                    begun = executor.submit(self._examine, judging, problem) if problem.references else None
-                    waiting.append((problem, begun))
-                    while len(waiting) > WINDOW * workers:
-                        yield from self._settle(*waiting[0])
-                        waiting.popleft()
-                while waiting:
-                    yield from self._settle(*waiting[0])
-                    waiting.popleft()
-            finally:
-                if waiting:
-                    judging.stop()
-                executor.shutdown(wait=False, cancel_futures=True)
-                wait([begun for _, begun in waiting if begun is not None], timeout=GRACE)
+        with closing(Journal(self._path)) as journal:
 
-    def _settle(self, problem: Problem, begun: Future[Finding] | None) -> Iterator[Problem]:
-        if begun is None:
-            self.drop(problem, "no reference program")
-            return
-        while not begun.done():
-            wait([begun], timeout=0.2)
-            if self._interrupt.is_set():
-                raise Interrupted
-        reason, detail = self._object_to(problem, begun.result())
-        if reason:
-            self.drop(problem, reason, detail)
-            return
-        yield self._note(problem, begun.result())
+            def examine(problem: Problem) -> Finding | None:
+                return self._examine(judging, journal, problem) if problem.references else None
 
-    def _examine(self, judging: Judging, problem: Problem) -> Finding:
+            for problem, finding in fan_out(problems, examine, workers, self._interrupt, judging.stop):
+                if finding is None:
+                    self.drop(problem, "no reference program")
+                    continue
+                reason, detail = self._object_to(problem, finding)
+                if reason:
+                    self.drop(problem, reason, detail)
+                else:
+                    yield self._note(problem, finding)
+
+    def _examine(self, judging: Judging, journal: Journal, problem: Problem) -> Finding:
         """Judge all programs, or remember how they were judged. In any thread."""
         key = self._key(problem)
-        known = self._journal.find(key)
+        known = journal.find(key)
         if known is not None:
-            return known
+            return _read_finding(known)
         runs = self._params.runs
         orders = [Order(source, run) for source in problem.references for run in range(runs)]
         wrong = [Order(source, fail_fast=True) for source in problem.wrong]
@@ -141,15 +114,14 @@ class Verify(Stage):
         references = tuple(tuple(of_references[at : at + runs]) for at in range(0, len(orders), runs))
         finding = Finding(references, tuple(outcomes[len(orders) :]))
         if not finding.is_ours:
-            self._journal.add(key, problem.id, finding)
+            journal.add(key, {"id": problem.id, **asdict(finding)})
         return finding
 
     def _key(self, problem: Problem) -> str:
         """The same for problems that are judged alike."""
         limits = problem.limits()
         rules = (problem.suite.id, problem.entry_point, asdict(limits), dict(problem.policy), self._params.runs)
-        text = json.dumps([rules, problem.references, problem.wrong], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return make_key(rules, problem.references, problem.wrong)
 
     def _object_to(self, problem: Problem, finding: Finding) -> tuple[str, str]:
         """Why the problem can't be kept: a reason and a detail, or two empty texts."""
@@ -210,55 +182,6 @@ def judge_runs(runs: Sequence[Outcome]) -> str:
 def _first_detail(finding: Finding) -> str:
     outcomes = (one for runs in (*finding.references, finding.wrong) for one in runs)
     return next((one.detail for one in outcomes if one.verdict in OURS), "")
-
-
-@dataclass
-class Journal:
-    """Findings on disk, one a line. Only where each begins is in memory."""
-
-    path: Path
-    _places: dict[bytes, int] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _file: IO[bytes] | None = None
-
-    def __enter__(self) -> "Journal":
-        """Open it, and note what is there. A last line that was cut off is passed over."""
-        self._file = self.path.open("a+b")
-        self._file.seek(0)
-        place = 0
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                self._file.write(b"\n")
-                break
-            if line.startswith(b'{"key":"'):
-                self._places[bytes.fromhex(line[8:72].decode())] = place
-            place += len(line)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it. What is found later isn't written."""
-        with self._lock:
-            assert self._file is not None
-            self._file.close()
-            self._file = None
-
-    def find(self, key: str) -> Finding | None:
-        """What is known under a key."""
-        place = self._places.get(bytes.fromhex(key))
-        if place is None:
-            return None
-        with self._lock, self.path.open("rb") as file:
-            file.seek(place)
-            return _read_finding(json.loads(file.readline()))
-
-    def add(self, key: str, id: str, finding: Finding) -> None:
-        """Write a finding at once."""
-        record = {"key": key, "id": id, **asdict(finding)}
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
-            if self._file is not None:
-                self._file.write(line)
-                self._file.flush()
 
 
 def _read_finding(record: dict[str, Any]) -> Finding:

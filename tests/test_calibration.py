@@ -18,9 +18,11 @@ from curation import endpoints
 from curation.attempts import Attempts, AttemptsIn
 from curation.build import app
 from curation.calibration import Calibrate
-from curation.endpoints import BadEndpoint, Endpoint, EndpointIn, Memory
+from curation.endpoints import BadEndpoint, Endpoint, EndpointIn
+from curation.fan import Interrupted
 from curation.features import PROGRAM, STATEMENT, count_paths, describe_program, describe_statement, find_bounds
 from curation.grading import CalibrateParams
+from curation.journal import Journal, make_key
 from curation.judging import LocalJudging
 from curation.mixture import class_of
 from curation.offline import Lessons, Sketch, learn, predict_unseen
@@ -36,7 +38,6 @@ from curation.regression import (
     wilson_interval,
 )
 from curation.rubric import DIMENSIONS, read_prediction, weigh, write_question
-from curation.verification import Interrupted
 from evaluator.errors import SandboxUnavailable
 from evaluator.livecodebench.documents import UnreadableFile
 from tests.curation_helper import leetcode, make_problem, run, stdin
@@ -356,13 +357,17 @@ def test_an_endpoint_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_what_was_answered_outlives_a_cut_off_line(tmp_path: Path):
-    path = tmp_path / "memory.jsonl"
-    Memory(path).add("a", [1])
-    path.write_bytes(path.read_bytes() + b'{"key":"b","val')
-    memory = Memory(path)
-    assert memory.find("a") == [1] and memory.find("b") is None
-    memory.add("b", [2])
-    assert Memory(path).find("b") == [2]
+    path, one, other = tmp_path / "answers.jsonl", make_key("a"), make_key("b")
+    with closing(Journal(path)) as journal:
+        journal.add(one, [1])
+    path.write_bytes(path.read_bytes() + f'{{"key":"{other}","val'.encode())
+    journal = Journal(path)
+    assert journal.find(one) == [1] and journal.find(other) is None
+    journal.add(other, [2])
+    assert journal.find(other) == [2] and Journal(path).find(other) == [2]
+    journal.close()
+    journal.add(one, [3])
+    assert Journal(path).find(one) == [1]
 
 
 def test_an_interrupt_ends_the_asking_and_what_was_answered_stays(tmp_path: Path):

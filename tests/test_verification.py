@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from microcoder_client import Client
 
+from curation.fan import Interrupted
+from curation.journal import Journal
 from curation.judging import Judging, LocalJudging, Order, Outcome, RemoteJudging
 from curation.problem import Problem, make_suite
-from curation.verification import Interrupted, Journal, Verify, VerifyParams
+from curation.verification import Verify, VerifyParams
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import Verdict
 from tests.curation_helper import call, ids, make_problem, run, stdin
@@ -176,5 +178,4 @@ def test_a_line_that_was_cut_off_is_passed_over(verify, boxes, tmp_path: Path):
     again = Counting(boxes)
     assert len(run(verify(again), make_problem("a"), make_problem("b", references=("print(int(input()) * 2)",)))) == 2
     assert again.problems == ["set/b"]
-    with Journal(journal) as read:
-        assert len(read._places) == 2
+    assert len(Journal(journal)) == 2
