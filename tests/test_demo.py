@@ -26,11 +26,11 @@ def code() -> SimpleNamespace:
     require("trl", obstacle)
     import torch
 
-    from trainer import ablate, gpu_check
+    from trainer import ablate, aspects, gpu_check
     from trainer.toy import course
 
     torch.set_num_threads(1)
-    return SimpleNamespace(ablate=ablate, course=course, gpu_check=gpu_check)
+    return SimpleNamespace(ablate=ablate, aspects=aspects, course=course, gpu_check=gpu_check)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,9 @@ def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, u
     base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, **TINY)
     options = {"max_steps": 8, "max_completion_length": 44, "truncation_rate": 1.0}
     result = code.course.take_course(
-        code.course.Course(base, url, "microcoder", 2, options, limits=(44, 88)),
+        code.course.Course(base, url, "microcoder", 2, options, limits=(44, 88), heats=(0.6,)),
     )
+    assert [(one["limit"], one["temperature"]) for one in result["heats"]] == [(44, 0.6)]
     assert (result["algorithm"], result["seed"], result["shuffled"]) == ("microcoder", 2, False)
     assert [one["limit"] for one in result["limits"]] == [44, 88]
     assert result["before"] == result["limits"][0]["before"]
@@ -68,25 +69,50 @@ def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, u
     assert not list((tmp_path / "scratch").iterdir())
 
 
+def test_stretches_follow_each_other_with_their_own_prompts(code, url: str, small, tmp_path, monkeypatch):
+    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, **TINY)
+    seen = []
+    make = code.course.make_trainer
+
+    def remember(source, config, url, pair, **options):
+        seen.append((config.max_completion_length, pair[0], options["train_dataset"]))
+        return make(source, config, url, pair, **options)
+
+    monkeypatch.setattr(code.course, "make_trainer", remember)
+    stretches = ({"max_completion_length": 20}, {"max_completion_length": 30, "max_steps": 8})
+    course = code.course.Course(
+        base, url, "microcoder", 1, {"max_steps": 4}, stretches=stretches, spoilt=1.0, inputs=2, lengths=(2,)
+    )
+    result = code.course.take_course(course)
+    assert [limit for limit, _, _ in seen] == [20, 30]
+    assert seen[0][1] is seen[1][1], "the model that the first has changed"
+    assert seen[0][2]["prompt"] != seen[1][2]["prompt"]
+    assert {len(curve) for curve in result["curves"].values()} == {1 + 2}, "a value a generation"
+    (row,) = seen[0][2].select([0])
+    (chain,) = code.course.draw_chains(1, 1, lengths=(2,))
+    assert (row["prompt"], row["inputs"]) == (chain.prompt, chain.row()["inputs"][:2])
+    assert all(one != other for one, other in zip(row["outputs"], chain.row()["outputs"], strict=False)), "spoilt"
+
+
 def test_a_comparison_trains_every_variant_with_every_seed(code, url: str, small, tmp_path: Path, monkeypatch, capsys):
     """In this process: a pool's processes would import everything again."""
     monkeypatch.setattr(code.ablate, "run_together", lambda tasks, processes, hear: [task() for task in tasks])
     monkeypatch.setattr(code.course, "make_model", functools.partial(code.course.make_model, **TINY))
     variants = (
-        code.ablate.Variant("first"),
-        code.ablate.Variant(
-            "short", {**code.ablate.SHORT, "per_device_train_batch_size": 128, "steps_per_generation": 2}
+        code.aspects.Variant("first"),
+        code.aspects.Variant(
+            "short", {**code.aspects.SHORT, "per_device_train_batch_size": 128, "steps_per_generation": 2}
         ),
-        code.ablate.Variant("easy", rest={"lengths": (2, 3), "reward": {"fraction": True}}),
+        code.aspects.Variant("easy", rest={"lengths": (2, 3), "reward": {"fraction": True}}),
     )
     monkeypatch.setitem(code.ablate.ASPECTS, "mask", variants)
-    files = ["--json", str(tmp_path / "found.json"), "--png", str(tmp_path / "found.png")]
-    arguments = ["mask", "--seeds", "1", "--generations", "1", "--warm-up", "1", "--url", url, *files]
+    arguments = ["mask", "--seeds", "1", "--generations", "1", "--warm-up", "1", "--url", url, "--out", str(tmp_path)]
     assert code.ablate.main(arguments) == 0
-    runs = json.loads((tmp_path / "found.json").read_text())["runs"]
+    runs = json.loads((tmp_path / "mask.json").read_text())["runs"]
     assert [(run["label"], run["seed"]) for run in runs] == [("first", 1), ("short", 1), ("easy", 1)]
     assert {len(run["curves"]["accuracy"]) for run in runs} == {1}
-    assert (tmp_path / "found.png").stat().st_size > 5000
+    for name in ("mask.png", "mask-curves.png"):
+        assert (tmp_path / name).stat().st_size > 5000
     assert "| short − first, paired |" in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import ablate, demo, evaluate, paired, report
+from trainer import aspects, demo, evaluate, paired, report
 from trainer.benchmark_problems import read_problems
 from trainer.intervals import bootstrap_interval, mean_interval
 from trainer.paper_table import PAPER, Graded, describe_set, write_comparison, write_table
@@ -154,7 +154,7 @@ def test_an_endpoint_is_asked_judged_and_set_into_the_table(tmp_path: Path, monk
 def make_result(seed: int, rate: float, solved: float) -> dict:
     curves = {"truncation/eligible": [10.0] * 8, "truncation/masked": [10 * rate] * 8}
     curves |= {"truncation/truncated": [9.0] * 3 + [20.0] * 5, "completions/mean_length": [30.0 + 10 * rate] * 8}
-    curves |= {"diversity": [0.5] * 8, "entropy": [0.1] * 8}
+    curves |= {"diversity": [0.5] * 8, "entropy": [0.1] * 8, "accuracy": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]}
     limits = [{"limit": 44, "before": 0.4, "after": solved}, {"limit": 88, "before": 0.5, "after": solved + 0.1}]
     return {"seed": seed, "label": f"{rate:g}", "limits": limits, "curves": curves}
 
@@ -165,6 +165,7 @@ def test_variants_are_told_by_label_and_in_pairs():
     assert list(means) == ["0", "1"]
     assert means["1"]["masked of eligible"] == pytest.approx((1.0, 1.0, 1.0))
     assert means["1"]["truncated of 256"][0] == 20, "the last generations count"
+    assert [round(means["1"][f"accepted, {when}"][0], 3) for when in ("first", "last")] == [0.3, 0.6]
     assert means["1"]["solved at 88"][0] == pytest.approx(0.725)
     assert means["1"]["solved at 88"][2] - means["1"]["solved at 88"][1] > 0.02
     differences = paired.compare(results)
@@ -176,7 +177,7 @@ def test_variants_are_told_by_label_and_in_pairs():
 
 
 def test_every_aspect_has_variants_that_differ_from_the_first():
-    for aspect, variants in ablate.ASPECTS.items():
+    for aspect, variants in aspects.ASPECTS.items():
         first, *others = variants
         assert len({variant.label for variant in variants}) == len(variants) >= 3, aspect
         assert all((one.options, one.rest) != (first.options, first.rest) for one in others)

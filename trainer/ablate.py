@@ -1,4 +1,4 @@
-"""The paper's aspects at the scale of the toy, one at a time: `python -m trainer.ablate ASPECT`.
+"""The paper's aspects at the scale of the toy, one at a time or all: `python -m trainer.ablate ASPECT`.
 
 Each variant is trained with the same seeds from the same warmed-up model. A toy may show that an effect
 exists; it ranks nothing.
@@ -9,146 +9,124 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trainer.aspects import ASPECTS, Variant
 from trainer.demo import run_together
 from trainer.embedded_service import NoService, service_at
 from trainer.paired import compare, summarise, write_table
 
-SHORT = {"max_completion_length": 44, "truncation_window": 8}
-"""A limit that truncates."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One side of a comparison: what it changes of the toy's training, and the rest of a `Course`."""
-
-    label: str
-    options: dict[str, Any] = field(default_factory=dict)
-    algorithm: str = "microcoder"
-    rest: dict[str, Any] = field(default_factory=dict)
-
-
-def _batch(parts: int) -> dict[str, int]:
-    """A generation of 256 completions in so many updates."""
-    return {"per_device_train_batch_size": 256 // parts, "steps_per_generation": parts}
-
-
-ASPECTS: dict[str, tuple[Variant, ...]] = {
-    "evaluator": (
-        Variant("microcoder"),
-        Variant("exact", rest={"reward": {"policy": {"profile": "exact"}}}),
-        Variant("fraction", rest={"reward": {"fraction": True}}),
-    ),
-    "temperature": (
-        Variant("1.0"),
-        Variant("0.6", {"temperatures": "0.6"}),
-        Variant("1.4", {"temperatures": "1.4"}),
-        Variant("0.6 then 1.0", {"temperatures": "0.6,1.0", "stage_length": 10}),
-    ),
-    "data": (
-        Variant("all lengths"),
-        Variant("2 and 3", rest={"lengths": (2, 3)}),
-        Variant("5 and 6", rest={"lengths": (5, 6)}),
-    ),
-    "context": (
-        Variant("64"),
-        Variant("44", {"max_completion_length": 44}),
-        Variant("28", {"max_completion_length": 28}),
-    ),
-    "mask": (
-        Variant("none", {**SHORT, "truncation_rate": 0.0}),
-        Variant("0.2", {**SHORT, "truncation_rate": 0.2}),
-        Variant("1", {**SHORT, "truncation_rate": 1.0}),
-        Variant("1, correct only", {**SHORT, "truncation_rate": 1.0, "truncation_reading": "correct_only"}),
-        Variant("1, loops too", {**SHORT, "truncation_rate": 1.0, "repeat_test": "off"}),
-        Variant("all", {**SHORT, "truncation_rate": 1.0, "truncation_reading": "any", "repeat_test": "off"}),
-    ),
-    "updates": (
-        Variant("4 a generation"),
-        Variant("1", _batch(1)),
-        Variant("2", _batch(2)),
-        Variant("8", _batch(8)),
-    ),
-    "kl-and-clip": (
-        Variant("none, 0.28"),
-        Variant("none, 0.2", {"epsilon_high": 0.2}),
-        Variant("0.001, 0.2", {"epsilon_high": 0.2, "beta": 0.001}),
-        Variant("0.1, 0.2", {"epsilon_high": 0.2, "beta": 0.1}),
-    ),
+CURVES = {
+    "accuracy": "accepted of what was generated",
+    "completions/mean_length": "mean length, tokens",
+    "diversity": "diversity",
+    "truncation/truncated": "truncated of 256",
 }
-"""By the paper's aspect: the variants, the first of which the others are compared with."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one aspect; 0, or 1 when there is no service."""
+    """Run one aspect, or all; 0, or 1 when there is no service."""
     parser = argparse.ArgumentParser(prog="python -m trainer.ablate", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("aspect", choices=list(ASPECTS))
-    add_options(parser, seeds=3)
+    parser.add_argument("aspect", choices=[*ASPECTS, "all"], help="variants that aspects share are trained once")
+    add_options(parser, seeds=3, generations=20)
     options = parser.parse_args(arguments)
-    return run_variants(ASPECTS[options.aspect], options, limits=(64,), x=options.aspect)
+    chosen = list(ASPECTS) if options.aspect == "all" else [options.aspect]
+    return run_comparisons({name: ASPECTS[name] for name in chosen}, options, limits=(64,))
 
 
-def add_options(parser: argparse.ArgumentParser, *, seeds: int) -> None:
+def add_options(parser: argparse.ArgumentParser, *, seeds: int, generations: int) -> None:
     """What every comparison of variants takes."""
     parser.add_argument("--seeds", type=int, default=seeds, help=f"of each variant, the same ones: {seeds}")
-    parser.add_argument("--generations", type=int, default=20, help="of 256 completions: 20")
-    parser.add_argument("--warm-up", type=int, default=600, help="supervised steps before: 600")
+    parser.add_argument(
+        "--generations",
+        type=int,
+        default=generations,
+        help=f"of 256 completions: {generations}",
+    )
+    parser.add_argument("--warm-up", type=int, default=400, help="supervised steps before: 400")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
-    parser.add_argument("--json", type=Path, help="file for every run's figures and curves")
-    parser.add_argument("--png", type=Path, help="file for a picture")
+    parser.add_argument("--out", type=Path, help="folder for tables, pictures, and every run's figures and curves")
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
 
 
-def run_variants(variants: Any, options: argparse.Namespace, *, limits: tuple[int, ...], x: str) -> int:
-    """Train all variants, print the table, write what was asked for; 0, or 1 when there is no service."""
+def run_comparisons(
+    comparisons: Mapping[str, Sequence[Variant]], options: argparse.Namespace, *, limits: tuple[int, ...]
+) -> int:
+    """Train all variants, print a table for each comparison, write what was asked for; 0, or 1 without a service.
+
+    Args:
+        comparisons: by name; the first variant of each is what the others are compared with.
+        options: those of `add_options`.
+        limits: of the held-out tests, in tokens.
+    """
     start = time.monotonic()
+    distinct = {variant.key: variant for variants in comparisons.values() for variant in variants}
     try:
         with service_at(options.url) as url, tempfile.TemporaryDirectory(prefix="microcoder-base-") as folder:
-            results = _train(variants, options, limits, url, folder)
+            runs = _train(list(distinct.values()), options, limits, url, folder)
     except NoService as error:
         print(error, file=sys.stderr)
         return 1
-    means, differences = summarise(results), compare(results)
-    print(write_table(means, differences, x))
-    if options.json:
-        told = {"x": x, "seconds": round(time.monotonic() - start, 1), "runs": results}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
-    if options.png:
-        from trainer.curves import draw_intervals
-
-        shown = [name for name in next(iter(means.values())) if name != "entropy"]
-        panels = {name: [(label, *found[name]) for label, found in means.items()] for name in shown}
-        draw_intervals(panels, options.png, title=f"Means of {options.seeds} paired seeds, 95 % intervals", x=x)
+    for name, variants in comparisons.items():
+        results = [{**run, "label": variant.label} for variant in variants for run in runs[variant.key]]
+        table = write_table(summarise(results), compare(results), name)
+        print(f"{table}\n")
+        if options.out:
+            _write(name, results, table, options.out)
+    print(f"{sum(map(len, runs.values()))} trainings, {time.monotonic() - start:.0f} s.")
     return 0
 
 
 def _train(
-    variants: Any, options: argparse.Namespace, limits: tuple[int, ...], url: str, folder: str
-) -> list[dict[str, Any]]:
-    """Every variant with every seed, a variant after the other."""
+    variants: list[Variant], options: argparse.Namespace, limits: tuple[int, ...], url: str, folder: str
+) -> dict[str, list[dict[str, Any]]]:
+    """Every variant with every seed, a variant after the other; by its key."""
     from trainer.toy.course import Course, prepare_base, take_course
 
     # One warm-up for all: seeds differ in prompts and samples, variants in nothing else.
     base = run_together([partial(prepare_base, f"{folder}/1", 1, options.warm_up)], 1, lambda _: None)[0]
     plans = [(variant, seed) for variant in variants for seed in range(1, options.seeds + 1)]
-    tasks = []
+    tasks, names = [], iter(f"{variant.label}, seed {seed}" for variant, seed in plans)
     for variant, seed in plans:
         parts = variant.options.get("steps_per_generation", 4)
         changes = {"max_steps": parts * options.generations, **variant.options}
         course = Course(base, url, variant.algorithm, seed, changes, limits=limits, **variant.rest)
         tasks.append(partial(take_course, course))
-    found = run_together(tasks, options.processes, _say)
-    return [{**result, "label": variant.label} for result, (variant, _) in zip(found, plans, strict=True)]
+    found = run_together(tasks, options.processes, lambda result: _say(next(names), result))
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for result, (variant, _) in zip(found, plans, strict=True):
+        runs.setdefault(variant.key, []).append(result)
+    return runs
 
 
-def _say(result: dict[str, Any]) -> None:
+def _say(name: str, result: dict[str, Any]) -> None:
     tests = ", ".join(f"{one['before']:.3f} -> {one['after']:.3f} at {one['limit']}" for one in result["limits"])
-    print(f"seed {result['seed']}: {tests}", flush=True)
+    print(f"{name}: {tests}", flush=True)
+
+
+def _write(name: str, results: list[dict[str, Any]], table: str, folder: Path) -> None:
+    from trainer.curves import draw_intervals, draw_panels, smooth
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"runs": results}, indent=1) + "\n", "utf-8")
+    (folder / f"{name}.md").write_text(table + "\n", "utf-8")
+    means = summarise(results)
+    measures = [key for key in next(iter(means.values())) if key != "entropy"]
+    points = {key: [(label, *found[key]) for label, found in means.items()] for key in measures}
+    seeds = len(results) // len(means)
+    draw_intervals(points, folder / f"{name}.png", title=f"{name}: means of {seeds} paired seeds, 95 % intervals")
+    panels: dict[str, dict[str, list[list[tuple[float, float]]]]] = {}
+    for label in means:
+        own = [run["curves"] for run in results if run["label"] == label]
+        for key, title in CURVES.items():
+            mean = [sum(values) / len(values) for values in zip(*(curves[key] for curves in own), strict=True)]
+            curve = [(float(at), value) for at, value in enumerate(smooth(mean, 3), start=1)]
+            panels.setdefault(title, {})[label] = [curve]
+    path = folder / f"{name}-curves.png"
+    draw_panels(panels, path, title=f"{name}: means of {seeds} seeds and 3 generations", x="generation")
 
 
 if __name__ == "__main__":

@@ -47,22 +47,26 @@ def draw_panels(panels: Mapping[str, Mapping[str, Sequence[Curve]]], path: Path,
     _save(figure, path, title)
 
 
-def draw_intervals(
-    panels: Mapping[str, Sequence[tuple[str, float, float, float]]], path: Path, *, title: str, x: str
-) -> None:
-    """A file with a panel for each measure: (label, mean, low, high) as points with bars."""
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.3), squeeze=False)
-    for axis, (measure, points) in zip(axes.flat, panels.items(), strict=True):
-        labels = [label for label, *_ in points]
+def draw_intervals(panels: Mapping[str, Sequence[tuple[str, float, float, float]]], path: Path, *, title: str) -> None:
+    """A file with a panel for each measure: (label, mean, low, high) as points with bars, a row each."""
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    labels = len(next(iter(panels.values())))
+    size = (3.6 * columns, (0.9 + 0.28 * labels) * rows + 0.5)
+    figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharey=True)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (measure, points) in zip(axes.flat, panels.items(), strict=False):
         means = [mean for _, mean, _, _ in points]
         below = [mean - low for _, mean, low, _ in points]
         above = [high - mean for _, mean, _, high in points]
-        axis.errorbar(range(len(points)), means, yerr=[below, above], fmt="o", color=COLOURS[0], capsize=4)
-        axis.set_xticks(range(len(points)), labels, fontsize=8)
-        axis.set_xlim(-0.5, len(points) - 0.5)
+        axis.errorbar(
+            means, range(len(points)), xerr=[below, above], fmt="o", color=COLOURS[0], capsize=3, markersize=4
+        )
+        axis.set_yticks(range(len(points)), [label for label, *_ in points], fontsize=8)
+        axis.set_ylim(len(points) - 0.5, -0.5)
         axis.set_title(measure, fontsize=10)
-        axis.set_xlabel(x, fontsize=9)
-        axis.tick_params(axis="y", labelsize=8)
+        axis.tick_params(axis="x", labelsize=8)
         axis.grid(alpha=0.25)
     _save(figure, path, title)
 

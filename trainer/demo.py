@@ -56,7 +56,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), default=list(SHOWN), metavar="NAME")
     parser.add_argument("--generations", type=int, default=60, help="of 256 completions, with 4 updates each: 60")
-    parser.add_argument("--warm-up", type=int, default=600, help="supervised steps before: 600")
+    parser.add_argument("--warm-up", type=int, default=400, help="supervised steps before: 400")
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
     options = parser.parse_args(arguments)
     if min(options.seeds, options.generations, options.warm_up, options.processes) < 1:

@@ -51,7 +51,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("gpu_check"), help="folder for figures and curve: gpu_check")
     parser.add_argument("--model", type=Path, help="a folder with a model to train too, such as SmolLM2")
     parser.add_argument("--steps", type=int, help="updates; default: 30 on a GPU, 8 on a CPU")
-    parser.add_argument("--warm-up", type=int, help="supervised steps before; default: 600 on a GPU, 20 on a CPU")
+    parser.add_argument("--warm-up", type=int, help="supervised steps before; default: 400 on a GPU, 20 on a CPU")
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
     return parser.parse_args(arguments)
 
@@ -65,7 +65,7 @@ def _check_toy(options: argparse.Namespace, folder: str, url: str, device: str, 
     from trainer.toy.course import Course, prepare_base, take_course
 
     begun = time.monotonic()
-    warm_up = options.warm_up or (600 if device == "cuda" else 20)
+    warm_up = options.warm_up or (400 if device == "cuda" else 20)
     base = prepare_base(f"{folder}/base", 1, warm_up, device=device, **SIZES)
     warmed = time.monotonic() - begun
     changes = {"use_cpu": device == "cpu", "bf16": device == "cuda", "max_steps": steps}

@@ -7,8 +7,8 @@ from typing import Any
 
 from trainer.intervals import Interval, mean_interval
 
-LATE = 5
-"""Generations at the end of a run that count for its truncation, length, diversity and entropy."""
+FEW = 5
+"""Generations at the beginning and at the end of a run that count for what is told of either."""
 Table = dict[str, dict[str, Interval]]
 """Label of a variant → figure → mean and interval."""
 
@@ -17,14 +17,21 @@ def measure_run(result: dict[str, Any]) -> dict[str, float]:
     """The figures of one run. The mask's rate is over all its generations, NaN where nothing was eligible."""
     curves = result["curves"]
     eligible, masked = sum(curves["truncation/eligible"]), sum(curves["truncation/masked"])
-    late = {name: sum(curves[name][-LATE:]) / len(curves[name][-LATE:]) for name in curves}
+    early, late = (
+        {name: sum(values[part]) / len(values[part]) for name, values in curves.items()}
+        for part in (slice(FEW), slice(-FEW, None))
+    )
     return {
         "masked of eligible": masked / eligible if eligible else float("nan"),
         "truncated of 256": late["truncation/truncated"],
+        "accepted, first": early["accuracy"],
+        "accepted, last": late["accuracy"],
         "mean length": late["completions/mean_length"],
-        "diversity": late["diversity"],
+        "diversity, first": early["diversity"],
+        "diversity, last": late["diversity"],
         "entropy": late["entropy"],
         **{f"solved at {one['limit']}": one["after"] for one in result["limits"]},
+        **{f"solved at T = {one['temperature']}": one["after"] for one in result.get("heats", ())},
     }
 
 

@@ -68,11 +68,16 @@ class Chain:
             return "".join(f"{factor}{summand};" for _, (factor, summand) in written)
         return ""
 
-    def row(self) -> dict[str, Any]:
-        """A row of a dataset: the prompt, and tests in columns that the client knows."""
+    def row(self, inputs: tuple[int, ...] = INPUTS, *, off: int = 0) -> dict[str, Any]:
+        """A row of a dataset: the prompt, and tests in columns that the client knows.
+
+        Args:
+            inputs: of the tests, one each.
+            off: by how much the expected outputs are wrong.
+        """
         factor, summand = self.pairs()[-1]
-        outputs = [str((factor * x + summand) % 10) for x in INPUTS]
-        return {"prompt": self.prompt, "fn_name": "f", "inputs": [str(x) for x in INPUTS], "outputs": outputs}
+        outputs = [str((factor * x + summand + off) % 10) for x in inputs]
+        return {"prompt": self.prompt, "fn_name": "f", "inputs": [str(x) for x in inputs], "outputs": outputs}
 
 
 def draw_chains(count: int, seed: int, *, held_out: bool = False, lengths: tuple[int, ...] = LENGTHS) -> list[Chain]:

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import warnings
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from datasets import Dataset
 from microcoder_client.rewards.scoring import CodeScorer, Score
 from microcoder_client.rewards.trl import make_reward, report
 
-from trainer.arguments import read_config
+from trainer.arguments import MicroCoderConfig, read_config
 from trainer.grpo import Hear, MicroCoderGRPOTrainer
 from trainer.runs import TOY_PROBLEMS, RunSource, load_model, make_trainer
 from trainer.sampling import sample
-from trainer.toy.chains import LENGTHS, draw_chains
+from trainer.toy.chains import INPUTS, LENGTHS, draw_chains
 from trainer.toy.vocabulary import make_model, make_tokenizer
 from trainer.toy.warmup import BATCH, STEPS, warm_up
 
@@ -51,8 +52,12 @@ class Course:
         url: of the service.
         options: of the trainer, over those of `trainer/configs/demo-cpu.yaml`.
         shuffled: sabotage: the verdicts of a generation are dealt to its completions at random.
+        stretches: options of trainings that follow each other, over `options`; each begins with a new optimizer.
         limits: of the held-out tests, in tokens; the first is the one of `before` and `after`.
+        heats: temperatures of further held-out tests, at the first limit.
         lengths: of the chains to learn from, in operations; those held out have all lengths.
+        inputs: tests of a problem to learn from; those held out have five.
+        spoilt: the share of problems to learn from whose expected outputs are wrong.
         reward: options of the client's scorer in the training; held-out tests are judged without.
     """
 
@@ -62,8 +67,12 @@ class Course:
     seed: int
     options: dict[str, Any] = field(default_factory=dict)
     shuffled: bool = False
+    stretches: tuple[dict[str, Any], ...] = ({},)
     limits: tuple[int, ...] = (64,)
+    heats: tuple[float, ...] = ()
     lengths: tuple[int, ...] = LENGTHS
+    inputs: int = len(INPUTS)
+    spoilt: float = 0.0
     reward: dict[str, Any] | None = None
 
 
@@ -82,33 +91,62 @@ def take_course(course: Course) -> dict[str, Any]:
     _calm()
     folder = tempfile.mkdtemp(prefix="microcoder-toy-")
     try:
-        options = {"report_to": "none", "log_completions": False, "seed": course.seed, **course.options}
-        config = read_config(CONFIG, algorithm=course.algorithm, output_dir=folder, **options)
         model, tokenizer = load_model(course.base, course.seed, dtype="float32")
-        pair = model.to(config.device), tokenizer
-        source = RunSource(course.base, "toy", course.reward or {})
-        chains = draw_chains(TOY_PROBLEMS, course.seed, lengths=course.lengths)
-        sabotage = {"reward": lambda hear: _shuffle(hear, course)} if course.shuffled else {}
-        before = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]
-        rows = Dataset.from_list([chain.row() for chain in chains])
-        trainer = make_trainer(source, config, course.url, pair, train_dataset=rows, **sabotage)
-        trainer.remove_callback(transformers.PrinterCallback)
-        trainer.train()
-        after = [measure_held_out(*pair, course.url, limit, config.temperature) for limit in course.limits]
+        curves: dict[str, list[float]] = {}
+        for number, stretch in enumerate(course.stretches):
+            config = _configure(course, folder, number, stretch)
+            trainer = _make_trainer(course, config, (model.to(config.device), tokenizer))
+            trainer.train()
+            for name, values in read_curves(trainer).items():
+                curves.setdefault(name, []).extend(values)
+        heat = config.temperature
+        tests = [(limit, heat) for limit in course.limits] + [(course.limits[0], heat) for heat in course.heats]
+        found = [
+            {
+                "limit": limit,
+                "temperature": temperature,
+                "before": _measure_base(course.base, course.url, limit, temperature, str(config.device)),
+                "after": measure_held_out(model, tokenizer, course.url, limit, temperature),
+            }
+            for limit, temperature in tests
+        ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {
         "algorithm": course.algorithm,
         "seed": course.seed,
         "shuffled": course.shuffled,
-        "before": before[0],
-        "after": after[0],
-        "limits": [
-            {"limit": limit, "before": one, "after": other}
-            for limit, one, other in zip(course.limits, before, after, strict=True)
-        ],
-        "curves": read_curves(trainer),
+        "before": found[0]["before"],
+        "after": found[0]["after"],
+        "limits": found[: len(course.limits)],
+        "heats": found[len(course.limits) :],
+        "curves": curves,
     }
+
+
+def _configure(course: Course, folder: str, number: int, stretch: dict[str, Any]) -> MicroCoderConfig:
+    """Options of one stretch; each draws its own prompts and completions."""
+    options = {"report_to": "none", "log_completions": False, "seed": course.seed + 1000 * number}
+    options |= {**course.options, **stretch}
+    return read_config(CONFIG, algorithm=course.algorithm, output_dir=folder, **options)
+
+
+def _make_trainer(course: Course, config: MicroCoderConfig, pair: tuple[Any, Any]) -> MicroCoderGRPOTrainer:
+    source = RunSource(course.base, "toy", course.reward or {})
+    sabotage = {"reward": lambda hear: _shuffle(hear, course)} if course.shuffled else {}
+    chance, rows = random.Random(f"spoilt {config.seed}"), []
+    for chain in draw_chains(TOY_PROBLEMS, config.seed, lengths=course.lengths):
+        rows.append(chain.row(INPUTS[: course.inputs], off=int(chance.random() < course.spoilt)))
+    trainer = make_trainer(source, config, course.url, pair, train_dataset=Dataset.from_list(rows), **sabotage)
+    trainer.remove_callback(transformers.PrinterCallback)
+    return trainer
+
+
+@lru_cache(maxsize=32)
+def _measure_base(base: str, url: str, limit: int, temperature: float, device: str) -> float:
+    """The pass rate of a model as it was before: the same for all courses that begin with it."""
+    model, tokenizer = load_model(base, 0, dtype="float32")
+    return measure_held_out(model.to(device), tokenizer, url, limit, temperature)
 
 
 def measure_held_out(model: Any, tokenizer: Any, url: str, limit: int, temperature: float) -> float:

@@ -8,7 +8,7 @@ import torch
 
 from trainer.toy.chains import Chain, Style, draw_chains
 
-STEPS, BATCH = 600, 48
+STEPS, BATCH = 400, 48
 RATE = 3e-3
 PARTS = 4
 """A batch is padded in so many parts."""
@@ -21,14 +21,15 @@ def warm_up(model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int) ->
 
     Args:
         model: changed in place.
-        steps: of the optimizer, with `batch` answers each; the rate rises for 50 and falls as a cosine to a tenth.
+        steps: of the optimizer, with `batch` answers each; the rate rises for 50 and falls as a cosine to a third: a
+            model that had learnt all it can here would leave rewards little to teach.
         seed: of the chains and styles.
     """
     chance, pool, losses = random.Random(f"warm-up {seed}"), draw_chains(POOL, seed), list[float]()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     model.train()
     for step in range(steps):
-        slope = min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / steps))
+        slope = min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / (1.5 * steps)))
         for group in optimizer.param_groups:
             group["lr"] = RATE * slope
         chosen = [(chance.choice(pool), chance.choice(list(Style))) for _ in range(batch)]
