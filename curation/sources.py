@@ -2,9 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from curation.difficulties import read_difficulty
 from curation.problem import Problem
 from curation.readers import (
     apps,
@@ -71,7 +73,7 @@ class Collect(Stage):
         with Shelf("CREATE TABLE seen (id TEXT PRIMARY KEY) WITHOUT ROWID") as shelf:
             for source in self._sources:
                 before = self.ledger.came[source.name]
-                for item in iterate_source(source, self._base):
+                for item in iterate_source(source, self._base, self.mark):
                     self.ledger.came[source.name] += 1
                     if isinstance(item, Unreadable):
                         self.lose(source.name, item.reason, item.detail)
@@ -89,8 +91,10 @@ class Collect(Stage):
             self.on_drop(None, reason, f"{source}: {detail}")
 
 
-def iterate_source(source: SourceIn, base: Path) -> Iterator[Problem | Unreadable]:
-    """The problems of a source, and what couldn't be read, in order.
+def iterate_source(
+    source: SourceIn, base: Path, remark: Callable[[str], None] = lambda said: None
+) -> Iterator[Problem | Unreadable]:
+    """The problems of a source, and what couldn't be read, in order. `remark` is told what was read in another way.
 
     Raises:
         UnreadableFile: a file itself can't be read.
@@ -105,9 +109,14 @@ def iterate_source(source: SourceIn, base: Path) -> Iterator[Problem | Unreadabl
         rows = iterate_rows(path)
     for number, row in rows:
         try:
-            yield read(row, number, origin)
+            problem = read(row, number, origin)
         except Unreadable as error:
             yield Unreadable(error.reason, f"row {number}: {error.detail}")
+            continue
+        difficulty, said = read_difficulty(problem.difficulty)
+        if said:
+            remark(said)
+        yield problem if difficulty == problem.difficulty else replace(problem, difficulty=difficulty)
 
 
 def digest_source(source: SourceIn, base: Path) -> str:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ from curation.stage import Params, Stage
 from evaluator.model import Verdict
 
 OURS = (Verdict.INTERNAL_ERROR, Verdict.CANCELLED)
+NEEDY = (Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT)
+"""Verdicts that cost the most to come by: a reference with one is out after its first run, at its first such test."""
 
 
 class VerifyParams(Params):
@@ -106,16 +109,30 @@ class Verify(Stage):
         known = journal.find(key)
         if known is not None:
             return _read_finding(known)
-        runs = self._params.runs
-        orders = [Order(source, run) for source in problem.references for run in range(runs)]
-        wrong = [Order(source, fail_fast=True) for source in problem.wrong]
-        outcomes = judging.judge(problem, [*orders, *wrong])
-        of_references = outcomes[: len(orders)]
-        references = tuple(tuple(of_references[at : at + runs]) for at in range(0, len(orders), runs))
-        finding = Finding(references, tuple(outcomes[len(orders) :]))
+        first = [Order(source, fail_fast=True) for source in (*problem.references, *problem.wrong)]
+        outcomes = judging.judge(problem, first)
+        references, wrong = outcomes[: len(problem.references)], outcomes[len(problem.references) :]
+        finding = Finding(self._repeat(judging, problem, references), tuple(wrong))
         if not finding.is_ours:
             journal.add(key, {"id": problem.id, **asdict(finding)})
         return finding
+
+    def _repeat(self, judging: Judging, problem: Problem, first: Sequence[Outcome]) -> tuple[tuple[Outcome, ...], ...]:
+        """All runs of each reference, of which the first is made."""
+        left = [self._list_runs(one) for one in first]
+        orders = [Order(source, run) for source, runs in zip(problem.references, left, strict=True) for run in runs]
+        outcomes = iter(judging.judge(problem, orders) if orders else ())
+        whole = self._params.runs
+        return tuple(
+            (*([one] if len(runs) < whole else []), *islice(outcomes, len(runs)))
+            for one, runs in zip(first, left, strict=True)
+        )
+
+    def _list_runs(self, first: Outcome) -> range:
+        """Those still to be made. A program that fails is run whole each time, to see whether it always fails alike."""
+        if first.verdict in (*NEEDY, *OURS):
+            return range(0)
+        return range(1 if first.verdict == Verdict.ACCEPTED else 0, self._params.runs)
 
     def _key(self, problem: Problem) -> str:
         """The same for problems that are judged alike."""

@@ -10,11 +10,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from curation.difficulties import read_difficulty
 from curation.problem import BadProblem, Identity, Problem, read_problem, write_problem
 from curation.readers.addresses import read_address
 from curation.readers.origins import Origin, Unreadable
-from curation.recipe import BadRecipe, SourceIn
-from curation.sources import READERS, digest_source, iterate_source
+from curation.recipe import BadRecipe, Recipe, SourceIn
+from curation.sources import READERS, Collect, digest_source, iterate_source
 from evaluator.livecodebench.documents import UnreadableFile
 from evaluator.model import CheckerName, CheckerProgram, Convention, NamedChecker, TestKind
 from tests.requirements_helper import require
@@ -150,7 +151,7 @@ TACO = {
 
 def test_apps():
     problem = read("apps", APPS)
-    assert (problem.id, problem.identity.id, problem.difficulty) == ("source/7", "1A", "medium")
+    assert (problem.id, problem.identity.id, problem.difficulty) == ("source/7", "1A", "interview")
     assert list_tests(problem) == [("1 2\n", "3\n")]
     assert problem.references == ("print(sum(map(int, input().split())))",)  # Python 3 alone
 
@@ -313,6 +314,37 @@ def test_halves_of_surrogate_pairs_do_no_harm():
 )
 def test_addresses(address: str, identity: Identity):
     assert read_address(address) == identity
+
+
+@pytest.mark.parametrize(
+    ("word", "difficulty", "said"),
+    [
+        ("Medium", "medium", ""),
+        ("VERY_HARD", "hard", ""),
+        ("introductory", "easy", ""),
+        ("", "", ""),
+        ("UNKNOWN_DIFFICULTY", "", ""),
+        ("Meidum", "medium", "difficulty 'meidum' read as medium"),
+        ("med1um", "medium", "difficulty 'med1um' read as medium"),
+        ("heard", "hard", "difficulty 'heard' read as hard"),
+        ("eard", "hard", "difficulty 'eard' read as hard"),
+        ("harsy", "", "the source's word for its difficulty isn't known"),
+        ("1600", "", "the source's word for its difficulty isn't known"),
+        ("fiendish", "", "the source's word for its difficulty isn't known"),
+    ],
+)
+def test_words_for_difficulty(word: str, difficulty: str, said: str):
+    assert read_difficulty(word) == (difficulty, said)
+
+
+@pytest.mark.shared
+def test_misspelt_difficulties_of_real_rows_are_read_and_counted():
+    path = "sources/LeetCodeDataset-v0.2.0-test.jsonl.gz"
+    require("shared", None if SHARED.is_dir() else f"{SHARED} isn't here")
+    source = SourceIn(name="source", reader="leetcode", path=path)
+    stage = Collect(Recipe(name="r", sources=(source,), stages=({"process": None},)), SHARED)
+    assert Counter(one.difficulty for one in stage.run([])) == {"easy": 51, "medium": 102, "hard": 47}
+    assert stage.ledger.marked == {"difficulty 'meidum' read as medium": 21}
 
 
 def test_missing_sources_are_named(tmp_path: Path):

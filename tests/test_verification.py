@@ -47,19 +47,22 @@ def verify(boxes: LocalJudging, tmp_path: Path) -> Callable[..., Verify]:
 
 
 class Counting:
-    """Boxes that count the programs they are given, and can call for an interruption."""
+    """Boxes that count the problems they are given, and can call for an interruption."""
 
     most = 2
 
     def __init__(self, boxes: LocalJudging, interrupt: threading.Event | None = None, after: int = 10**9) -> None:
         self.boxes, self.interrupt, self.after = boxes, interrupt, after
         self.problems: list[str] = []
+        self.orders: list[Order] = []
         self.lock = threading.Lock()
 
     def judge(self, problem: Problem, orders: Sequence[Order]) -> list[Outcome]:
         with self.lock:
-            self.problems.append(problem.id)
-            number = len(self.problems)
+            if problem.id not in self.problems:
+                self.problems.append(problem.id)
+            number = 1 + self.problems.index(problem.id)
+            self.orders.extend(orders)
         if number > self.after:
             self.interrupt.set()
             return [Outcome(Verdict.CANCELLED, (), None, 0.0, 0) for _ in orders]
@@ -123,6 +126,20 @@ def test_problems_come_out_in_their_order(verify):
         make_problem(f"{n}", references=(slow if n == 0 else f"print(2 * int(input()))  # {n}",)) for n in range(12)
     ]
     assert ids(run(verify(), *problems)) == [f"{n}" for n in range(12)]
+
+
+def test_a_reference_that_takes_too_long_is_stopped_at_once(verify, boxes):
+    suite = make_suite([stdin(f"{n}\n", f"{2 * n}\n") for n in range(5)])
+    endless = "while True: pass"
+    problem = make_problem(suite=suite, cpu_seconds=0.2, references=("print(2 * int(input()))", endless))
+    counting = Counting(boxes)
+    stage = verify(counting)
+    assert run(stage, problem) == []
+    assert stage.ledger.reasons() == {"a reference fails": 1}
+    assert [(order.source == endless, order.run) for order in counting.orders] == [
+        (False, 0), (True, 0), (False, 1),
+    ]  # fmt: skip
+    assert counting.orders[1].fail_fast
 
 
 def test_what_is_judged_is_not_judged_again(verify, boxes):

@@ -15,10 +15,6 @@ from curation.problem import Problem
 from curation.readers.addresses import read_address
 from curation.readers.origins import Origin, Unreadable, clean_text, demand, load_json, read_columns
 
-DIFFICULTIES = {
-    "introductory": "easy", "interview": "medium", "competition": "hard",
-    "EASY": "easy", "MEDIUM": "medium", "MEDIUM_HARD": "medium", "HARD": "hard", "VERY_HARD": "hard",
-}  # fmt: skip
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\w*)")
 _SECONDS = {"": 1.0, "second": 1.0, "seconds": 1.0, "sec": 1.0, "s": 1.0, "ms": 0.001, "milliseconds": 0.001}
 _BYTES = {"bytes": 1, "kilobytes": 1 << 10, "kb": 1 << 10, "megabytes": 1 << 20, "mb": 1 << 20, "mib": 1 << 20}
@@ -54,7 +50,7 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
         licence=origin.licence,
         attribution=origin.attribution,
         date=_read_date(row.get("date")),
-        difficulty=DIFFICULTIES.get(str(row.get("difficulty")), ""),
+        difficulty=clean_text(row.get("difficulty")),
         tags=_read_tags(row),
         cpu_seconds=_read_quantity(row.get("time_limit"), _SECONDS),
         memory_bytes=_read_memory(row.get("memory_limit")),

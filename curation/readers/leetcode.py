@@ -50,7 +50,7 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
         licence=origin.licence,
         attribution=origin.attribution,
         date=row.get("estimated_date"),
-        difficulty=str(row.get("difficulty") or meta.get("difficulty") or "").lower(),
+        difficulty=clean_text(row.get("difficulty") or meta.get("difficulty")),
         tags=tuple(str(tag).lower().replace(" ", "-") for tag in row.get("tags") or []),
     )
 
