@@ -130,27 +130,57 @@ def test_temperatures_rise_stage_by_stage_and_a_resumed_run_takes_the_same(plan,
 
 
 def test_a_falling_diversity_under_the_floor_is_called_a_collapse():
-    plan = StagePlan((0.6,), "by hand", floor=0.5, swing=1.0)
+    plan = StagePlan((0.6,), "by hand", floor=0.5)
     falling = follow(plan, [(0.57 - 0.001 * i, 0.4) for i in range(120)])
     first = next(i for i, state in enumerate(falling) if find_alarms(plan, state))
     assert falling[first].averages[-1] < 0.5 <= falling[first - 1].averages[-1]
-    assert "Collapse" in find_alarms(plan, falling[first])[0]
-    assert "T = 0.6" in find_alarms(plan, falling[first])[0]
+    assert find_alarms(plan, falling[first]).keys() == {"collapse"}
+    assert "T = 0.6" in find_alarms(plan, falling[first])["collapse"]
     low_but_rising = follow(plan, [(0.3 + 0.001 * i, 0.4) for i in range(120)])
     assert not any(find_alarms(plan, state) for state in low_but_rising)
 
 
-def test_a_violent_swing_is_called_overheating():
-    plan = StagePlan((1.8,), "by hand", floor=0.5)
-    hot = follow(plan, [(0.974 - 0.007 * i, 0.4) for i in range(50)])
-    assert "Overheating" in find_alarms(plan, hot[-1])[0]
-    calm = follow(plan, [(0.715 - 0.001 * (i % 7), 0.4) for i in range(100)])
-    assert not any(find_alarms(plan, state) for state in calm)
+def draw_line(points: dict[int, float]) -> list[float]:
+    """A curve through the points, straight between them, a value a generation."""
+    places = sorted(points)
+    found = [points[places[0]]]
+    for start, end in pairwise(places):
+        step = (points[end] - points[start]) / (end - start)
+        found += [points[start] + step * (place - start) for place in range(start + 1, end + 1)]
+    return found
 
 
-def test_a_step_upwards_is_no_swing():
+# Of the paper's figures 7 and 12 (T = 1.2 where it isn't said), read off its curves: diversity, accuracy, by step.
+CALM = {
+    "no mask": ({0: 0.67, 400: 0.61, 520: 0.645}, {0: 0.34, 290: 0.363, 520: 0.337}),
+    "mask of 20 %": ({0: 0.68, 300: 0.55, 380: 0.51, 517: 0.67}, {0: 0.34, 200: 0.387, 480: 0.387, 517: 0.376}),
+    "T = 1.8": ({3: 0.974, 50: 0.625, 300: 0.542, 400: 0.625, 497: 0.657}, {3: 0.368, 200: 0.576, 497: 0.608}),
+    "a toy that learns": ({0: 0.692, 10: 0.231, 20: 0.111, 59: 0.069}, {0: 0.754, 20: 0.871, 59: 0.898}),
+}
+
+
+@pytest.mark.parametrize("name", CALM)
+def test_a_policy_that_grows_certain_while_it_learns_is_not_overheating(name: str):
+    plan = StagePlan((1.2,), "by hand")
+    states = follow(plan, zip(*map(draw_line, CALM[name]), strict=False))
+    assert not any(find_alarms(plan, state) for state in states)
+
+
+def test_diversity_that_rises_while_accuracy_falls_is_called_overheating():
+    """The paper's run in which every truncated completion was masked: it collapsed by step 225."""
+    plan = StagePlan((1.2,), "by hand")
+    diversity = draw_line({0: 0.69, 200: 0.79, 260: 0.93})
+    states = follow(plan, zip(diversity, draw_line({0: 0.34, 140: 0.369, 225: 0.32, 260: 0.25}), strict=True))
+    first = next(step for step, state in enumerate(states) if find_alarms(plan, state))
+    assert 200 < first <= 260
+    assert "accuracy has fallen by 0.0" in find_alarms(plan, states[first])["overheating"]
+    states = follow(plan, zip(diversity, draw_line({0: 0.34, 260: 0.42}), strict=True))
+    assert not any(find_alarms(plan, state) for state in states), "it writes in more ways, and is more often right"
+
+
+def test_a_step_upwards_is_no_rise():
     plan = StagePlan((0.6, 1.2), "by hand", length=30)
-    states = follow(plan, [(0.5, 0.4)] * 30 + [(0.75, 0.4)] * 60)
+    states = follow(plan, [(0.5, 0.4)] * 30 + [(0.75, 0.3)] * 60)
     assert states[-1].stage == 1
     assert not any(find_alarms(plan, state) for state in states)
 

@@ -229,8 +229,11 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
             self._metrics["train"][name].append(float(value))
         after = observe(self.plan, stage, found["diversity"], found["accuracy"])
         self.keeper.stage = after
-        for alarm in find_alarms(self.plan, after) if self.accelerator.is_main_process else ():
-            _logger.warning(alarm)
+        if self.accelerator.is_main_process:
+            known = find_alarms(self.plan, stage)
+            for name, alarm in find_alarms(self.plan, after).items():
+                if name not in known:  # it is told when it begins, not in each generation that it lasts
+                    _logger.warning(alarm)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """TRL's, with the seconds of each phase since the last time."""

@@ -27,8 +27,8 @@ class StagePlan:
         shortest: generations that a stage without a `length` lasts in any case.
         origin: a sentence for reports: where the temperatures came from.
         floor: diversity under which a falling one is called a collapse. None: no such alarm.
-        swing: a change of diversity that is called overheating.
-        window: generations within which a fall and a swing are looked for.
+        rise: a rise of diversity that is called overheating where accuracy falls meanwhile.
+        window: generations within which a fall and a rise are looked for.
         smoothing: weight of the newest measurement in the moving average.
 
     Raises:
@@ -43,7 +43,7 @@ class StagePlan:
     gain: float = 0.005
     gain_window: int = 20
     floor: float | None = None
-    swing: float = 0.15
+    rise: float = 0.1
     window: int = 50
     smoothing: float = 0.1
 
@@ -112,24 +112,28 @@ def observe(plan: StagePlan, state: StageState, diversity: float, accuracy: floa
     return after if is_last or not _is_over(plan, after) else StageState(stage=state.stage + 1)
 
 
-def find_alarms(plan: StagePlan, state: StageState) -> tuple[str, ...]:
-    """What is wrong with the diversity of this stage, in sentences; nothing, most of the time."""
-    alarms = []
+def find_alarms(plan: StagePlan, state: StageState) -> dict[str, str]:
+    """What is wrong with the diversity of this stage, by name, a sentence or two each; nothing, most of the time.
+
+    A fall alone is no overheating: a policy that learns grows certain.
+    """
+    alarms: dict[str, str] = {}
     if not state.averages:
-        return ()
+        return alarms
     now, full = state.averages[-1], len(state.averages) == plan.window
+    heat = f"T = {current_temperature(plan, state):g}"
     if plan.floor is not None and full and now < plan.floor and _slope(state.averages) < 0:
-        alarms.append(
+        alarms["collapse"] = (
             f"Collapse: diversity has fallen to {now:.3f}, under the floor of {plan.floor:g}, and goes on falling at "
-            f"T = {current_temperature(plan, state):g}. Go to a higher temperature."
+            f"{heat}. Go to a higher temperature."
         )
-    swing = max(state.averages) - min(state.averages)
-    if swing > plan.swing:
-        alarms.append(
-            f"Overheating: diversity has changed by {swing:.3f} within {len(state.averages)} generations at "
-            f"T = {current_temperature(plan, state):g}. Start at a lower temperature."
+    rise, gain = now - min(state.averages), _gain(state.accuracies)
+    if rise > plan.rise and gain <= -plan.gain:
+        alarms["overheating"] = (
+            f"Overheating: diversity has risen by {rise:.3f} within {len(state.averages)} generations at {heat}, and "
+            f"accuracy has fallen by {-gain:.3f}. Go back to a checkpoint from before, and to a lower temperature."
         )
-    return tuple(alarms)
+    return alarms
 
 
 def _is_over(plan: StagePlan, state: StageState) -> bool:
@@ -137,9 +141,13 @@ def _is_over(plan: StagePlan, state: StageState) -> bool:
         return state.generations >= plan.length
     if state.generations < plan.shortest or len(state.accuracies) < 2 * plan.gain_window or state.start is None:
         return False
-    before, lately = state.accuracies[: plan.gain_window], state.accuracies[plan.gain_window :]
-    gain = (sum(lately) - sum(before)) / plan.gain_window
-    return state.averages[-1] <= (1 - plan.drop) * state.start and gain < plan.gain
+    return state.averages[-1] <= (1 - plan.drop) * state.start and _gain(state.accuracies) < plan.gain
+
+
+def _gain(accuracies: Sequence[float]) -> float:
+    """How much higher the later half's mean is than the earlier half's; 0 while there is no earlier half."""
+    half = len(accuracies) // 2
+    return (sum(accuracies[-half:]) - sum(accuracies[:half])) / half if half else 0.0
 
 
 def _slope(values: Sequence[float]) -> float:
