@@ -50,7 +50,7 @@ def small(code, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, url: str, small, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
-    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, **TINY)
+    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, sizes=TINY)
     options = {"max_steps": 8, "max_completion_length": 44, "truncation_rate": 1.0}
     result = code.course.take_course(
         code.course.Course(base, url, "microcoder", 2, options, limits=(44, 88), heats=(0.6,)),
@@ -69,8 +69,27 @@ def test_a_course_is_measured_before_and_after_and_leaves_nothing_behind(code, u
     assert not list((tmp_path / "scratch").iterdir())
 
 
+def test_a_warm_up_ends_where_the_service_accepts_enough(code, url: str, small, tmp_path: Path, monkeypatch):
+    from trainer.toy import warmup
+
+    monkeypatch.setattr(warmup, "FIRST", 1)
+    monkeypatch.setattr(warmup, "EVERY", 1)
+    steps: list[float] = []
+    warm_up = code.course.warm_up
+
+    def count(*arguments, enough, **options):
+        return warm_up(*arguments, enough=lambda: bool(steps.append(1)) or enough(), **options)
+
+    monkeypatch.setattr(code.course, "warm_up", count)
+    code.course.prepare_base(str(tmp_path / "base"), 1, 3, until=0.0, url=url, sizes=TINY)
+    assert len(steps) == 1, "a rate of 0 is reached at once"
+    steps.clear()
+    code.course.prepare_base(str(tmp_path / "base"), 1, 3, until=1.1, url=url, sizes=TINY)
+    assert len(steps) == 2, "a rate that can't be: all three steps, and before the first it isn't asked"
+
+
 def test_stretches_follow_each_other_with_their_own_prompts(code, url: str, small, tmp_path, monkeypatch):
-    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, **TINY)
+    base = code.course.prepare_base(str(tmp_path / "base"), 1, 2, sizes=TINY)
     seen = []
     make = code.course.make_trainer
 

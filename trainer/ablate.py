@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.aspects import ASPECTS, Variant
-from trainer.demo import run_together
+from trainer.demo import add_warm_up, run_together
 from trainer.embedded_service import NoService, service_at
 from trainer.paired import compare, summarise, write_table
 
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser, *, seeds: int, generations: int
         default=generations,
         help=f"of 256 completions: {generations}",
     )
-    parser.add_argument("--warm-up", type=int, default=400, help="supervised steps before: 400")
+    add_warm_up(parser)
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
     parser.add_argument("--out", type=Path, help="folder for tables, pictures, and every run's figures and curves")
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
@@ -87,7 +87,8 @@ def _train(
     from trainer.toy.course import Course, prepare_base, take_course
 
     # One warm-up for all: seeds differ in prompts and samples, variants in nothing else.
-    base = run_together([partial(prepare_base, f"{folder}/1", 1, options.warm_up)], 1, lambda _: None)[0]
+    prepare = partial(prepare_base, f"{folder}/1", 1, options.warm_up, until=options.until, url=url)
+    base = run_together([prepare], 1, lambda _: None)[0]
     plans = [(variant, seed) for variant in variants for seed in range(1, options.seeds + 1)]
     tasks, names = [], iter(f"{variant.label}, seed {seed}" for variant, seed in plans)
     for variant, seed in plans:

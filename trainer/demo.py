@@ -56,12 +56,18 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), default=list(SHOWN), metavar="NAME")
     parser.add_argument("--generations", type=int, default=60, help="of 256 completions, with 4 updates each: 60")
-    parser.add_argument("--warm-up", type=int, default=400, help="supervised steps before: 400")
+    add_warm_up(parser)
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
     options = parser.parse_args(arguments)
     if min(options.seeds, options.generations, options.warm_up, options.processes) < 1:
         parser.error("seeds, generations, warm-up steps and processes are 1 or more.")
     return options
+
+
+def add_warm_up(parser: argparse.ArgumentParser) -> None:
+    """What every command takes that warms models up for itself."""
+    parser.add_argument("--warm-up", type=int, default=1000, help="supervised steps before, at most: 1000")
+    parser.add_argument("--until", type=float, default=0.45, help="pass rate that ends the warm-up: 0.45")
 
 
 def _run(options: argparse.Namespace, url: str) -> list[dict[str, Any]]:
@@ -70,7 +76,8 @@ def _run(options: argparse.Namespace, url: str) -> list[dict[str, Any]]:
 
     seeds = range(1, options.seeds + 1)
     with tempfile.TemporaryDirectory(prefix="microcoder-demo-") as folder:
-        bases = [partial(prepare_base, f"{folder}/{seed}", seed, options.warm_up) for seed in seeds]
+        warm_up = {"until": options.until, "url": url}
+        bases = [partial(prepare_base, f"{folder}/{seed}", seed, options.warm_up, **warm_up) for seed in seeds]
         folders = run_together(bases, options.processes, lambda base: print(f"seed {Path(base).name}  warmed up"))
         changes = {"max_steps": 4 * options.generations}
         plans = [(name, seed, False) for seed in seeds for name in options.algorithms]

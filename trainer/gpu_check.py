@@ -66,7 +66,7 @@ def _check_toy(options: argparse.Namespace, folder: str, url: str, device: str, 
 
     begun = time.monotonic()
     warm_up = options.warm_up or (400 if device == "cuda" else 20)
-    base = prepare_base(f"{folder}/base", 1, warm_up, device=device, **SIZES)
+    base = prepare_base(f"{folder}/base", 1, warm_up, device=device, sizes=SIZES)
     warmed = time.monotonic() - begun
     changes = {"use_cpu": device == "cpu", "bf16": device == "cuda", "max_steps": steps}
     result = take_course(Course(base, url, "microcoder", 1, changes))

@@ -5,6 +5,7 @@ import random
 import shutil
 import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,20 +14,22 @@ from typing import Any
 import torch
 import transformers
 from datasets import Dataset
-from microcoder_client.rewards.scoring import CodeScorer, Score
+from microcoder_client.rewards.scoring import Score
 from microcoder_client.rewards.trl import make_reward, report
 
 from trainer.arguments import MicroCoderConfig, read_config
 from trainer.grpo import Hear, MicroCoderGRPOTrainer
 from trainer.runs import TOY_PROBLEMS, RunSource, load_model, make_trainer
-from trainer.sampling import sample
-from trainer.toy.chains import INPUTS, LENGTHS, draw_chains
+from trainer.sampling import judge, sample
+from trainer.toy.chains import INPUTS, LENGTHS, Chain, draw_chains
 from trainer.toy.vocabulary import make_model, make_tokenizer
 from trainer.toy.warmup import BATCH, STEPS, warm_up
 
 CONFIG = Path(__file__).parents[1] / "configs" / "demo-cpu.yaml"
 HELD_OUT, SAMPLES = 250, 4
 HELD_OUT_SEED = 1000
+LIMIT = 64
+"""Tokens in which every style of every chain has room."""
 MEASURES = (
     "accuracy",
     "reward",
@@ -68,7 +71,7 @@ class Course:
     options: dict[str, Any] = field(default_factory=dict)
     shuffled: bool = False
     stretches: tuple[dict[str, Any], ...] = ({},)
-    limits: tuple[int, ...] = (64,)
+    limits: tuple[int, ...] = (LIMIT,)
     heats: tuple[float, ...] = ()
     lengths: tuple[int, ...] = LENGTHS
     inputs: int = len(INPUTS)
@@ -76,11 +79,33 @@ class Course:
     reward: dict[str, Any] | None = None
 
 
-def prepare_base(folder: str, seed: int, steps: int = STEPS, *, device: str = "cpu", **sizes: int) -> str:
-    """Make the warmed-up model that courses begin with, in a folder; which one. `sizes`: of `make_model`."""
+def prepare_base(
+    folder: str,
+    seed: int,
+    steps: int = STEPS,
+    *,
+    until: float | None = None,
+    url: str = "",
+    device: str = "cpu",
+    sizes: Mapping[str, int] | None = None,
+) -> str:
+    """Make the warmed-up model that courses begin with, in a folder; which one.
+
+    Args:
+        steps: of the warm-up, at most.
+        until: end the warm-up when the service at `url` accepts this share of completions of chains to learn from.
+            Models of different seeds learn at different speeds: a number of steps leaves one where rewards have little
+            to add, and another where they find little to reward.
+        sizes: of `make_model`.
+    """
     _calm()
-    model, tokenizer = make_model(seed, **sizes).to(device), make_tokenizer()
-    warm_up(model, tokenizer, steps=steps, batch=BATCH, seed=seed)
+    model, tokenizer = make_model(seed, **(sizes or {})).to(device), make_tokenizer()
+    chains = draw_chains(HELD_OUT, HELD_OUT_SEED)
+
+    def is_enough() -> bool:
+        return until is not None and _measure(model, tokenizer, chains, url, LIMIT, 1.0) >= until
+
+    warm_up(model, tokenizer, steps=steps, batch=BATCH, seed=seed, enough=is_enough)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -152,18 +177,16 @@ def _measure_base(base: str, url: str, limit: int, temperature: float, device: s
 def measure_held_out(model: Any, tokenizer: Any, url: str, limit: int, temperature: float) -> float:
     """The share of completions of held-out problems that the service accepts."""
     chains = draw_chains(HELD_OUT, HELD_OUT_SEED, held_out=True)
+    return _measure(model, tokenizer, chains, url, limit, temperature)
+
+
+def _measure(model: Any, tokenizer: Any, chains: list[Chain], url: str, limit: int, temperature: float) -> float:
     prompts = [chain.prompt for chain in chains]
     groups = sample(
         model, tokenizer, prompts, count=SAMPLES, temperature=temperature, limit=limit, seed=HELD_OUT_SEED, batch=500
     )
-    answers = [one.text for group in groups for one in group]
-    rows = [chain.row() for chain in chains for _ in range(SAMPLES)]
-    scorer = CodeScorer(url, attempts=3)
-    try:
-        rewards = [score.require() for score in scorer.score(answers, rows)]
-    finally:
-        scorer.close()
-    return sum(rewards) / len(rewards)
+    rights = [right for group in judge(groups, [chain.row() for chain in chains], url, {}) for right in group]
+    return sum(rights) / len(rights)
 
 
 def read_curves(trainer: MicroCoderGRPOTrainer) -> dict[str, list[float]]:

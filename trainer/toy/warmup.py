@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +10,10 @@ import torch
 from trainer.toy.chains import Chain, Style, draw_chains
 
 STEPS, BATCH = 400, 48
+FALL = 600
+"""Steps in which the rate falls."""
+FIRST, EVERY = 200, 25
+"""When it is first asked whether that is enough, and how often after that."""
 RATE = 3e-3
 PARTS = 4
 """A batch is padded in so many parts."""
@@ -16,20 +21,25 @@ POOL = 20_000
 """Different chains to learn from."""
 
 
-def warm_up(model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int) -> float:
+def warm_up(
+    model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int, enough: Callable[[], bool] = lambda: False
+) -> float:
     """Teach a model all three styles alike, on chains that aren't held out; the mean loss of the last tenth.
 
     Args:
         model: changed in place.
-        steps: of the optimizer, with `batch` answers each; the rate rises for 50 and falls as a cosine to a third: a
-            model that had learnt all it can here would leave rewards little to teach.
+        steps: of the optimizer at most, with `batch` answers each; the rate rises for 50 and falls as a cosine to a
+            tenth, which it has after 600.
         seed: of the chains and styles.
+        enough: whether the model, as it is now, need learn no more; asked now and then.
     """
     chance, pool, losses = random.Random(f"warm-up {seed}"), draw_chains(POOL, seed), list[float]()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     model.train()
     for step in range(steps):
-        slope = min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / (1.5 * steps)))
+        if step >= FIRST and step % EVERY == 0 and enough():
+            break
+        slope = min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * min(step / FALL, 1.0)))
         for group in optimizer.param_groups:
             group["lr"] = RATE * slope
         chosen = [(chance.choice(pool), chance.choice(list(Style))) for _ in range(batch)]
@@ -37,7 +47,7 @@ def warm_up(model: Any, tokenizer: Any, *, steps: int, batch: int, seed: int) ->
         losses.append(_differentiate(model, tokenizer, chosen))
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    tail = losses[-max(1, steps // 10) :]
+    tail = losses[-max(1, len(losses) // 10) :]
     return sum(tail) / len(tail)
 
 
