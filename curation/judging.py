@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from microcoder_client import Client
+from microcoder_client import Judgement as WireJudgement
 from microcoder_client import Submission as WireSubmission
 from microcoder_client import Suite as WireSuite
+from microcoder_client import TestResult as WireResult
 
 from curation.problem import Problem
 from evaluator.model import Policy, Program, Submission, Verdict
@@ -17,7 +19,7 @@ from evaluator.suites import write_suite
 
 if TYPE_CHECKING:
     from evaluator.judge import Judge
-    from evaluator.model import Judgement
+    from evaluator.model import Judgement, TestResult
     from evaluator.sandbox.pool import Pool
 
 
@@ -46,6 +48,15 @@ class Outcome:
     detail: str = ""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a program answered to a test without an expected output; seconds. No output: it didn't end well."""
+
+    verdict: str
+    output: str | None
+    cpu_seconds: float
+
+
 class Judging(Protocol):
     """A way to judge."""
 
@@ -54,6 +65,9 @@ class Judging(Protocol):
 
     def judge(self, problem: Problem, orders: Sequence[Order]) -> list[Outcome]:
         """An outcome for each order."""
+
+    def collect(self, problem: Problem, orders: Sequence[Order]) -> list[tuple[Answer, ...]]:
+        """For each order, the answers to all tests of a suite that expects nothing."""
 
     def stop(self) -> None:
         """Let calls return soon; what isn't judged by then is `cancelled`."""
@@ -84,12 +98,11 @@ class LocalJudging:
 
     def judge(self, problem: Problem, orders: Sequence[Order]) -> list[Outcome]:
         """One after the other."""
-        judges = self._free.get()
-        try:
-            judges = judges or self._open()
-            return [self._judge(judges[order.run % 2], problem, order) for order in orders]
-        finally:
-            self._free.put(judges)
+        return [_read_judgement(judgement) for judgement in self._judge_all(problem, orders)]
+
+    def collect(self, problem: Problem, orders: Sequence[Order]) -> list[tuple[Answer, ...]]:
+        """One after the other."""
+        return [_read_answers(judgement.tests) for judgement in self._judge_all(problem, orders)]
 
     def stop(self) -> None:
         """The judges look between tests."""
@@ -110,7 +123,15 @@ class LocalJudging:
         self._pools.append(pool)
         return Judge(pool), Judge(pool, series=False)
 
-    def _judge(self, judge: "Judge", problem: Problem, order: Order) -> Outcome:
+    def _judge_all(self, problem: Problem, orders: Sequence[Order]) -> "list[Judgement]":
+        judges = self._free.get()
+        try:
+            judges = judges or self._open()
+            return [self._judge(judges[order.run % 2], problem, order) for order in orders]
+        finally:
+            self._free.put(judges)
+
+    def _judge(self, judge: "Judge", problem: Problem, order: Order) -> "Judgement":
         submission = Submission(
             Program(order.source, entry_point=problem.entry_point),
             problem.suite.id,
@@ -119,7 +140,7 @@ class LocalJudging:
             fail_fast=order.fail_fast,
             keep_outputs=True,
         )
-        return _read_judgement(judge.judge(submission, problem.suite, cancelled=self._stopped.is_set))
+        return judge.judge(submission, problem.suite, cancelled=self._stopped.is_set)
 
 
 def _read_judgement(judgement: "Judgement") -> Outcome:
@@ -129,6 +150,13 @@ def _read_judgement(judgement: "Judgement") -> Outcome:
     verdicts = tuple(str(test.verdict) for test in tests)
     return Outcome(
         str(judgement.verdict), verdicts, outputs, slowest, judgement.memory_bytes, (judgement.detail or "")[:500]
+    )
+
+
+def _read_answers(tests: "Sequence[TestResult | WireResult]") -> tuple[Answer, ...]:
+    return tuple(
+        Answer(str(test.verdict), test.output if test.verdict == Verdict.ACCEPTED else None, test.cpu_seconds)
+        for test in tests
     )
 
 
@@ -146,6 +174,25 @@ class RemoteJudging:
         """All in one evaluation."""
         if self._stopped.is_set():
             return [Outcome(Verdict.CANCELLED, (), None, 0.0, 0) for _ in orders]
+        return [
+            Outcome(
+                str(one.verdict),
+                tuple(str(test.verdict) for test in one.tests),
+                None,
+                max((test.cpu_seconds for test in one.tests), default=0.0),
+                one.memory_bytes,
+                (one.detail or "")[:500],
+            )
+            for one in self._evaluate(problem, orders)
+        ]
+
+    def collect(self, problem: Problem, orders: Sequence[Order]) -> list[tuple[Answer, ...]]:
+        """All in one evaluation: what nothing is expected of, a service gives back."""
+        if self._stopped.is_set():
+            return [() for _ in orders]
+        return [_read_answers(one.tests) for one in self._evaluate(problem, orders)]
+
+    def _evaluate(self, problem: Problem, orders: Sequence[Order]) -> Sequence[WireJudgement]:
         suite = WireSuite(write_suite(problem.suite.tests, problem.suite.checker))
         limits = problem.limits()
         rules: dict[str, Any] = {
@@ -162,18 +209,7 @@ class RemoteJudging:
             )
             for order in orders
         ]
-        judged = self._client.evaluate(submissions, suite=suite, detail="full")
-        return [
-            Outcome(
-                str(one.verdict),
-                tuple(str(test.verdict) for test in one.tests),
-                None,
-                max((test.cpu_seconds for test in one.tests), default=0.0),
-                one.memory_bytes,
-                (one.detail or "")[:500],
-            )
-            for one in judged
-        ]
+        return self._client.evaluate(submissions, suite=suite, detail="full")
 
     def stop(self) -> None:
         """No further evaluation is begun."""

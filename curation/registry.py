@@ -22,7 +22,9 @@ from curation.processing import Process, ProcessParams
 from curation.recipe import BadRecipe, Recipe, explain
 from curation.sources import Collect
 from curation.stage import Params, Stage
+from curation.strengthening import Strengthen
 from curation.verification import Verify, VerifyParams
+from curation.weaknesses import StrengthenParams
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,17 @@ class Workshop:
 Make = Callable[[Any, Workshop], Stage]
 
 
+def _make_process(params: ProcessParams, shop: Workshop) -> Stage:
+    return Process(params, shop.recipe.seed, shop.folder / "translation.jsonl", shop.interrupt)
+
+
 def _make_verify(params: VerifyParams, shop: Workshop) -> Stage:
     return Verify(params, shop.open_judging, shop.workers, shop.folder / "verification.jsonl", shop.interrupt)
+
+
+def _make_strengthen(params: StrengthenParams, shop: Workshop) -> Stage:
+    journal = shop.folder / "strengthening.jsonl"
+    return Strengthen(params, shop.recipe.seed, shop.open_judging, shop.workers, journal, shop.interrupt)
 
 
 def _make_calibrate(params: CalibrateParams, shop: Workshop) -> Stage:
@@ -53,12 +64,13 @@ def _make_calibrate(params: CalibrateParams, shop: Workshop) -> Stage:
 
 
 STAGES: dict[str, tuple[type[Params], Make]] = {
-    "process": (ProcessParams, lambda params, shop: Process(params)),
+    "process": (ProcessParams, _make_process),
     "admit": (AdmitParams, lambda params, shop: Admit(params)),
     "duplicates": (DuplicatesParams, lambda params, shop: Duplicates(params, shop.recipe.seed)),
     "contamination": (ContaminationParams, lambda params, shop: Contamination(params, shop.recipe, shop.base)),
     "trim": (TrimParams, lambda params, shop: Trim(params)),
     "verify": (VerifyParams, _make_verify),
+    "strengthen": (StrengthenParams, _make_strengthen),
     "calibrate": (CalibrateParams, _make_calibrate),
     "select": (SelectParams, lambda params, shop: Select(params, shop.recipe.seed)),
 }

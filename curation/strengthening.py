@@ -1,0 +1,125 @@
+"""Strengthen: how many mutants of the reference a suite lets pass, and tests for suites that let too many pass.
+
+See `weaknesses.py` for how it is found out. What is found is noted as `mutation`. A suite is weak when it kills too
+small a part of the mutants that made inputs can tell from the reference, or accepts a program known to be wrong.
+Tests are only added, so that what a suite rejects it rejects afterwards, too; and every reference passes those added.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from curation.fan import fan_out
+from curation.journal import Journal, make_key
+from curation.judging import Judging
+from curation.problem import Problem, make_suite
+from curation.stage import Stage
+from curation.weaknesses import Examination, StrengthenParams, Unjudged, Weakness, read_weakness
+
+
+class Strengthen(Stage):
+    """See the module."""
+
+    name = "strengthen"
+    keeps_dropped = True
+
+    def __init__(
+        self,
+        params: StrengthenParams,
+        seed: int,
+        open_judging: Callable[[], Judging],
+        workers: int,
+        journal: Path,
+        interrupt: threading.Event,
+    ) -> None:
+        """Draw by this seed; what is found is looked for in the journal and added to it."""
+        super().__init__()
+        self._params = params
+        self._seed = seed
+        self._open_judging = open_judging
+        self._workers = workers
+        self._path = journal
+        self._interrupt = interrupt
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The settings, and the seed."""
+        return {**self._params.model_dump(mode="json"), "seed": self._seed}
+
+    def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
+        """Several at a time, in their order.
+
+        Raises:
+            Interrupted: the build is to end.
+        """
+        judging = self._open_judging()
+        workers = min(self._workers, judging.most)
+        with closing(Journal(self._path)) as journal:
+
+            def examine(problem: Problem) -> Weakness:
+                return self._examine(judging, journal, problem)
+
+            for problem, found in fan_out(problems, examine, workers, self._interrupt, judging.stop):
+                yield from self._act(problem, found)
+
+    def _examine(self, judging: Judging, journal: Journal, problem: Problem) -> Weakness:
+        """Find out, or remember. In any thread."""
+        key = self._key(problem)
+        if (known := journal.find(key)) is not None:
+            return read_weakness(known)
+        try:
+            found = Examination(self._params, judging, problem, str(self._seed)).examine()
+        except Unjudged:
+            return Weakness(unable="something couldn't be judged")
+        journal.add(key, found.document())
+        return found
+
+    def _key(self, problem: Problem) -> str:
+        """The same for problems of which the same is found."""
+        params = {name: value for name, value in self.params.items() if name != "act"}
+        rules = (problem.id, problem.suite.id, problem.entry_point, asdict(problem.limits()), dict(problem.policy))
+        notes = [problem.notes.get(name) for name in ("guards", "inputs")]
+        return make_key(params, rules, problem.references, problem.wrong, notes)
+
+    def _act(self, problem: Problem, found: Weakness) -> Iterator[Problem]:
+        is_weak = self._is_weak(found)
+        if found.unable:
+            self.mark(f"not known: {found.unable}")
+        elif not is_weak:
+            self.mark("strong")
+        if is_weak and self._params.act == "drop":
+            passing = found.told_apart + found.wrong_passing
+            self.drop(problem, "its tests are weak", f"{passing} of {found.killed + passing} wrong programs pass")
+            return
+        note = describe(found)
+        if is_weak and found.tests and self._params.act == "strengthen":
+            self.mark("weak, strengthened")
+            tests = [*problem.suite.tests, *found.tests]
+            problem = replace(problem, suite=make_suite(tests, problem.suite.checker))
+            note["added"] = len(found.tests)
+        elif is_weak:
+            self.mark("weak")
+        yield problem.with_note("mutation", note)
+
+    def _is_weak(self, found: Weakness) -> bool:
+        score = found.score
+        return found.wrong_passing > 0 or (score is not None and score <= self._params.weak_until)
+
+
+def describe(found: Weakness) -> dict[str, Any]:
+    """What is noted: counts, and the part that is killed, of the mutants that can be told from the reference."""
+    note: dict[str, Any] = {"mutants": found.mutants, "killed": found.killed}
+    if found.unable:
+        return {**note, "unable": found.unable}
+    survived = found.mutants - found.killed
+    if found.inputs:
+        note |= {"told_apart": found.told_apart, "probably_equivalent": survived - found.told_apart}
+    if found.wrong_passing:
+        note |= {"wrong_passing": found.wrong_passing, "wrong_killed": found.wrong_killed}
+    for name, score in (("score", found.score), ("score_after", found.score_after)):
+        if score is not None:
+            note[name] = round(score, 4)
+    return note
