@@ -2,7 +2,10 @@
 
 import json
 import math
+import multiprocessing
 import statistics
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -181,6 +184,17 @@ def test_every_aspect_has_variants_that_differ_from_the_first():
         first, *others = variants
         assert len({variant.label for variant in variants}) == len(variants) >= 3, aspect
         assert all((one.options, one.rest) != (first.options, first.rest) for one in others)
+
+
+def test_an_exception_ends_the_trainings_that_run():
+    def refuse(result: object) -> None:
+        raise KeyboardInterrupt
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        demo.run_together([partial(abs, -1), partial(time.sleep, 600)], 2, refuse)
+    assert time.monotonic() - start < 300, "it didn't wait for the other one"
+    assert multiprocessing.active_children() == []
 
 
 def test_the_demonstrations_results_are_arranged_by_seed():

@@ -55,7 +55,9 @@ def add_options(parser: argparse.ArgumentParser, *, seeds: int, generations: int
 def run_comparisons(
     comparisons: Mapping[str, Sequence[Variant]], options: argparse.Namespace, *, limits: tuple[int, ...]
 ) -> int:
-    """Train all variants, print a table for each comparison, write what was asked for; 0, or 1 without a service.
+    """Train all variants, print a table for each comparison, write what was asked for.
+
+    0, 1 without a service, 130 after Ctrl-C.
 
     Args:
         comparisons: by name; the first variant of each is what the others are compared with.
@@ -70,6 +72,9 @@ def run_comparisons(
     except NoService as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Stopped: nothing was written.", file=sys.stderr)
+        return 130
     for name, variants in comparisons.items():
         results = [{**run, "label": variant.label} for variant in variants for run in runs[variant.key]]
         table = write_table(summarise(results), compare(results), name)

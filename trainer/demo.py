@@ -7,13 +7,14 @@ is solved has to rise, and not to rise under sabotage.
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ RISE = 0.15
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; 0 when every run rose and no sabotaged one did, 1 when not or when there is no service."""
+    """Run it; 0 when every run rose and no sabotaged one did, 1 when not or without a service, 130 after Ctrl-C."""
     options = _parse(arguments)
     start = time.monotonic()
     try:
@@ -35,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     except NoService as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Stopped: nothing was written.", file=sys.stderr)
+        return 130
     found = {**_arrange(results, options.algorithms), "seconds": round(time.monotonic() - start, 1)}
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -89,14 +93,29 @@ def _run(options: argparse.Namespace, url: str) -> list[dict[str, Any]]:
 
 
 def run_together(tasks: Sequence[Callable[[], Any]], processes: int, hear: Callable[[Any], None]) -> list[Any]:
-    """What the tasks return, in order; so many run at a time, each in a process, and each result is told when due."""
+    """What the tasks return, in order; so many run at a time, each in a process, and each result is told when due.
+
+    What stops this process, an exception or Ctrl-C, stops the tasks too.
+    """
     found = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    with pool:
         futures = [pool.submit(task) for task in tasks]
-        for future in futures:
-            found.append(future.result())
-            hear(found[-1])
+        try:
+            for future in futures:
+                found.append(future.result())
+                hear(found[-1])
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            for process in active_children():
+                process.terminate()
+            raise
     return found
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _say(result: dict[str, Any]) -> None:
