@@ -103,7 +103,7 @@ def prepare_base(
     chains = draw_chains(HELD_OUT, HELD_OUT_SEED)
 
     def is_enough() -> bool:
-        return until is not None and _measure(model, tokenizer, chains, url, LIMIT, 1.0) >= until
+        return until is not None and _measure(model, tokenizer, chains, 1, url, LIMIT, 1.0) >= until
 
     warm_up(model, tokenizer, steps=steps, batch=BATCH, seed=seed, enough=is_enough)
     model.save_pretrained(folder)
@@ -177,13 +177,15 @@ def _measure_base(base: str, url: str, limit: int, temperature: float, device: s
 def measure_held_out(model: Any, tokenizer: Any, url: str, limit: int, temperature: float) -> float:
     """The share of completions of held-out problems that the service accepts."""
     chains = draw_chains(HELD_OUT, HELD_OUT_SEED, held_out=True)
-    return _measure(model, tokenizer, chains, url, limit, temperature)
+    return _measure(model, tokenizer, chains, SAMPLES, url, limit, temperature)
 
 
-def _measure(model: Any, tokenizer: Any, chains: list[Chain], url: str, limit: int, temperature: float) -> float:
+def _measure(
+    model: Any, tokenizer: Any, chains: list[Chain], count: int, url: str, limit: int, temperature: float
+) -> float:
     prompts = [chain.prompt for chain in chains]
     groups = sample(
-        model, tokenizer, prompts, count=SAMPLES, temperature=temperature, limit=limit, seed=HELD_OUT_SEED, batch=500
+        model, tokenizer, prompts, count=count, temperature=temperature, limit=limit, seed=HELD_OUT_SEED, batch=500
     )
     rights = [right for group in judge(groups, [chain.row() for chain in chains], url, {}) for right in group]
     return sum(rights) / len(rights)
