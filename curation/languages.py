@@ -5,6 +5,12 @@ import unicodedata
 from collections import Counter
 
 UNDETERMINED = "und"
+NAMES = {
+    "ar": "Arabic", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi",
+    "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish",
+    "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "zh": "Chinese",
+}  # fmt: skip
+"""English names of languages; others go by their code."""
 _SCRIPTS = {
     "CYRILLIC": "ru", "CJK": "zh", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "ARABIC": "ar", "GREEK": "el",
     "HEBREW": "he", "DEVANAGARI": "hi", "BENGALI": "bn", "THAI": "th", "GEORGIAN": "ka", "ARMENIAN": "hy",
@@ -41,6 +47,11 @@ def detect_language(text: str) -> str:
     hits = {language: sum(word in known for word in words) for language, known in _SETS.items()}
     best = max(hits, key=lambda language: (hits[language], language == "en"))
     return best if hits[best] >= min(MINIMUM_WORDS, max(1, len(words) // 4)) else UNDETERMINED
+
+
+def is_little_word(word: str, language: str) -> bool:
+    """Whether it is one of the commonest little words of a language."""
+    return word in _SETS.get(language, ())
 
 
 def _script_of(sign: str) -> str:

@@ -45,6 +45,10 @@ class Workshop:
 Make = Callable[[Any, Workshop], Stage]
 
 
+def _make_process(params: ProcessParams, shop: Workshop) -> Stage:
+    return Process(params, shop.recipe.seed, shop.folder / "translation.jsonl", shop.interrupt)
+
+
 def _make_verify(params: VerifyParams, shop: Workshop) -> Stage:
     return Verify(params, shop.open_judging, shop.workers, shop.folder / "verification.jsonl", shop.interrupt)
 
@@ -60,7 +64,7 @@ def _make_calibrate(params: CalibrateParams, shop: Workshop) -> Stage:
 
 
 STAGES: dict[str, tuple[type[Params], Make]] = {
-    "process": (ProcessParams, lambda params, shop: Process(params)),
+    "process": (ProcessParams, _make_process),
     "admit": (AdmitParams, lambda params, shop: Admit(params)),
     "duplicates": (DuplicatesParams, lambda params, shop: Duplicates(params, shop.recipe.seed)),
     "contamination": (ContaminationParams, lambda params, shop: Contamination(params, shop.recipe, shop.base)),
