@@ -45,6 +45,7 @@ def write_card(folder: Path, recipe: Recipe, done: Sequence[Done], tally: Tally,
         "![problems by number of tests](charts/tests.png)",
         _table("tests are", "problems", tally.kinds.most_common()),
         _table("published", "problems", sorted(tally.years.items())),
+        *_report_strengths(tally),
         *([_table("tag", "problems", tally.tags.most_common(SHOWN_TAGS))] if tally.tags else []),
         "## Building it again",
         "`manifest.json` names the recipe, the bytes of every source and of every file here, and the versions of what "
@@ -153,6 +154,15 @@ def _report_contamination(recipe: Recipe, done: Sequence[Done]) -> str:
         "by tests or by text; the first rule that applied is counted. docs/curation.md says how well each rule does."
     )
     return text + ("\n\n" + _rows(("rule", *benchmarks), rows) if rows else "")
+
+
+def _report_strengths(tally: Tally) -> Iterable[str]:
+    if tally.strengths:
+        yield (
+            "Of each problem's reference, mutants were made: the reference with one small fault. The tests find this "
+            "part of those that can be told from the reference by their answers:"
+        )
+        yield _table("part of the mutants that the tests find", "problems", sorted(tally.strengths.items()))
 
 
 def write_margins(folder: Path, problems: Iterable[Problem]) -> None:

@@ -138,13 +138,21 @@ def describe_manners(text: str) -> set[str]:
     found = set()
     if text == " ".join(text.split()):
         found.add("trimmed")
+    if _is_balanced(text):
+        found.add("balanced")
+    if all(map(_is_balanced, text.split())):
+        found.add("balanced words")
+    return found
+
+
+def _is_balanced(text: str) -> bool:
     open_brackets: list[str] = []
     for one in text:
         if one in "([{<":
             open_brackets.append(one)
         elif one in ")]}>" and (not open_brackets or open_brackets.pop() + one not in ("()", "[]", "{}", "<>")):
-            return found
-    return found if open_brackets else found | {"balanced"}
+            return False
+    return not open_brackets
 
 
 def describe_order(values: Sequence[Any]) -> set[str]:
@@ -176,11 +184,12 @@ RELATIONS: tuple[Relation, ...] = (
     ("less than the length", lambda a, b: type(a) is int and hasattr(b, "__len__") and a < len(b)),
     ("the length", lambda a, b: type(a) is int and hasattr(b, "__len__") and a == len(b)),
     ("as long", lambda a, b: hasattr(a, "__len__") and hasattr(b, "__len__") and len(a) == len(b)),
+    ("one longer", lambda a, b: hasattr(a, "__len__") and hasattr(b, "__len__") and len(a) == len(b) + 1),
     ("no longer", lambda a, b: hasattr(a, "__len__") and hasattr(b, "__len__") and len(a) <= len(b)),
     ("among", lambda a, b: isinstance(b, (list, tuple)) and a in b),
     ("within", lambda a, b: isinstance(a, str) and isinstance(b, str) and a in b),
 )  # fmt: skip
-FIRM = frozenset({"the length", "as long", "less than the length", "at most the length", "among"})
+FIRM = frozenset({"the length", "as long", "one longer", "less than the length", "at most the length", "among"})
 """Those that are kept when loose, too."""
 
 

@@ -26,6 +26,8 @@ class Tally:
     years: Counter[str] = field(default_factory=Counter)
     tests: Counter[str] = field(default_factory=Counter)
     """By class of the number of tests."""
+    strengths: Counter[str] = field(default_factory=Counter)
+    """By class of the mutation score, where one is noted."""
     checkers: int = 0
     policies: int = 0
     for_trainers: int = 0
@@ -41,6 +43,8 @@ class Tally:
         self.tags.update(problem.tags)
         self.years[(problem.date or DATE_UNKNOWN)[:4] if problem.date else DATE_UNKNOWN] += 1
         self.tests[class_of_tests(len(problem.suite.tests))] += 1
+        if isinstance(mutation := problem.notes.get("mutation"), dict):
+            self.strengths[class_of_score(mutation.get("score_after" if "added" in mutation else "score"))] += 1
         self.checkers += problem.suite.checker is not None
         self.policies += bool(problem.policy)
         self.for_trainers += fits_trainers(problem)
@@ -55,6 +59,15 @@ class Tally:
         """Problems by number of tests, the fewest first."""
         names = [class_of_tests(border) for border in TEST_BORDERS] + [class_of_tests(TEST_BORDERS[-1] + 1)]
         return {name: self.tests[name] for name in dict.fromkeys(names) if self.tests[name]}
+
+
+def class_of_score(score: float | None) -> str:
+    """The class that a mutation score is in."""
+    if score is None:
+        return "not known"
+    return (
+        "all" if score == 1 else next((f"more than {one:g}" for one in (0.9, 0.75, 0.5) if score > one), "0.5 or less")
+    )
 
 
 def class_of_tests(count: int) -> str:

@@ -60,7 +60,7 @@ class StrengthenParams(Params):
     """Of them, tests that kill no survivor of their own, chosen for their differing answers."""
     agreeing: int = Field(1, ge=1)
     """References that must answer alike before an input is used."""
-    seconds: float = Field(1.0, gt=0)
+    seconds: float = Field(0.5, gt=0)
     """Of processor time for a mutant, a test; more, by doubling, where the reference needs a quarter of it."""
 
 

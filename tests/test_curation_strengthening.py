@@ -16,6 +16,7 @@ from curation.mutants import make_mutants
 from curation.problem import Problem, make_suite
 from curation.shapes import Shape
 from curation.strengthening import Strengthen
+from curation.tallies import count_all
 from curation.variations import Changes, Words, find_counts, iterate_variations
 from curation.verification import Verify, VerifyParams
 from curation.weaknesses import StrengthenParams, choose_tests, is_steady
@@ -133,6 +134,7 @@ def test_inputs_have_what_the_suites_inputs_have_in_common():
     [
         (["ab", "c"], "ca", "aB"),
         (["(())", "()"], "()()", "(()"),
+        (["(()) ()", "()"], "() ()()", "(() ())"),
         (["3-4", "10-2"], "22-1", "3-"),
         (["one two", "two one one"], "two two", "two three"),
         (["a b", "c"], "b c", "b "),
@@ -147,6 +149,12 @@ def test_a_near_reach_goes_a_step_beyond():
     near, seen = (Shape([([3, 5],), ([4],)], strict=strict) for strict in (False, True))
     assert near.admits(([1, 9, 8, 7],)) and not seen.admits(([1, 9, 8, 7],))
     assert not near.admits(([0],)) and not near.admits((["3"],)) and not near.admits(([-3],))
+
+
+def test_arguments_stay_in_relation():
+    shape = Shape([([1, 2], ["+"], 1), ([4, 3, 3], ["-", "*"], 2)], strict=False)
+    assert shape.admits(([5, 5], ["*"], 1)) and shape.admits(([1, 1, 1, 1], ["+", "+", "-"], 3))
+    assert not shape.admits(([1, 2], ["+", "+"], 1)) and not shape.admits(([1, 2], ["+"], 2))
 
 
 def test_on_standard_input_counts_and_shape_stay():
@@ -324,6 +332,13 @@ def test_a_service_finds_the_same(strengthen, tmp_path: Path):
     with Served("--workers", "1", "--sandbox", "bubblewrap") as served, Client(served.ready()) as client:
         [there] = run(strengthen(RemoteJudging(client), inputs=20), weak_problem())
     assert there == here and len(there.suite.tests) > 4
+
+
+def test_the_card_counts_scores():
+    notes = [{"score": 1.0}, {"score": 0.5}, {"score": 0.8, "score_after": 0.95, "added": 2}, {"unable": "…"}]
+    tally = count_all(make_problem(notes={"mutation": note}) for note in notes)
+    assert tally.strengths == {"all": 1, "0.5 or less": 1, "more than 0.9": 1, "not known": 1}
+    assert not count_all([make_problem()]).strengths
 
 
 def test_functional_tests_expect_json(boxes):

@@ -122,6 +122,8 @@ def test_humaneval_plus_keeps_its_inputs_for_whoever_makes_tests_of_them():
     problem = read_shared("humaneval", "sources/HumanEvalPlus.jsonl.gz")[0]
     assert isinstance(problem, Problem)
     assert problem.notes["inputs"][0] == "[1.0, 2.0, 3.9, 4.0, 5.0, 2.2]\n0.3"
+    [guard] = problem.notes["guards"]
+    assert "assert isinstance(threshold, float) and threshold > 0" in guard and problem.references[0][:200] in guard
 
 
 @pytest.mark.shared

@@ -2,7 +2,8 @@
 
 Formats: https://github.com/openai/human-eval and https://github.com/evalplus/humanevalplus_release (MIT, Apache-2.0).
 HumanEval+ adds inputs without expected values: they are noted as `inputs`, one JSON value a line, for whoever makes
-tests of them.
+tests of them. Its contracts, assertions about inputs, are noted within a program, among `guards`: what it refuses is no
+valid input.
 """
 
 import json
@@ -30,6 +31,8 @@ def read(row: Any, number: int, origin: Origin) -> Problem:
         notes["inputs"] = ["\n".join(json.dumps(value) for value in arguments) for arguments in inputs]
     if row.get("atol"):
         notes["absolute_tolerance"] = row["atol"]
+    if isinstance(solution, str) and isinstance(contract := row.get("contract"), str) and contract.strip():
+        notes["guards"] = list(origin.pick([prompt + contract + solution]))
     return Problem(
         id=f"{origin.name}/{task}",
         statement=f"Complete this function.\n\n```python\n{prompt.strip()}\n```",
