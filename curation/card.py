@@ -4,11 +4,13 @@ Everything on the card follows from the recipe and its files, so two builds writ
 margins of the references) goes to `reports/`, beside it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from curation.charts import draw_counts, draw_margins, draw_stages
+from curation.mixture import CLASSES
 from curation.pipeline import Done
 from curation.problem import Problem
 from curation.recipe import Recipe
@@ -16,6 +18,7 @@ from curation.stage import Ledger
 from curation.tallies import Tally
 
 SHOWN_TAGS = 20
+_NUMBER = re.compile(r"[\d,.]+( %)?")
 
 
 def write_card(folder: Path, recipe: Recipe, done: Sequence[Done], tally: Tally, rows: Mapping[str, int]) -> None:
@@ -33,6 +36,7 @@ def write_card(folder: Path, recipe: Recipe, done: Sequence[Done], tally: Tally,
         "## Where every problem went",
         _table_stages(recipe, done),
         "![problems by stage](charts/stages.png)",
+        _table_kept(done),
         *(_table_reasons(one) for one in done if one.ledger.dropped or one.ledger.marked),
         "## Sources and licences",
         _table_sources(done[0].ledger, tally),
@@ -42,6 +46,7 @@ def write_card(folder: Path, recipe: Recipe, done: Sequence[Done], tally: Tally,
         "## What is in it",
         "![problems by difficulty](charts/difficulty.png)",
         "Difficulty is what a stage calibrated, or else what the source says; `unknown` where neither does.",
+        *_report_rates(tally),
         "![problems by number of tests](charts/tests.png)",
         _table("tests are", "problems", tally.kinds.most_common()),
         _table("published", "problems", sorted(tally.years.items())),
@@ -62,8 +67,8 @@ def _summarise(tally: Tally, rows: Mapping[str, int]) -> str:
     text = f"**{tally.total:,} problems**: {split}. Numbered siblings and texts that are half alike are on one side."
     if left:
         text += (
-            f" Of {left:,} the tests alone don't decide ({tally.checkers:,} with a checker, {tally.policies:,} with "
-            "options of comparison): a trainer's columns can't carry that, so these are in the JSON Lines only."
+            f" {left:,} of them are in the JSON Lines only: a trainer's columns can't carry a checker "
+            f"({tally.checkers:,} problems have one) or options of comparison ({tally.policies:,})."
         )
     return text
 
@@ -84,28 +89,46 @@ def _describe_files(rows: Mapping[str, int], tally: Tally) -> str:
 def _table_stages(recipe: Recipe, done: Sequence[Done]) -> str:
     rows = []
     for one in done:
-        came, kept = sum(one.ledger.came.values()), sum(one.ledger.kept.values())
-        expected = recipe.expected.get(one.name)
-        if expected is None:
-            said = ""
-        else:
-            least, most = expected
-            as_expected = least <= kept <= most
-            said = f"{least:,}" if least == most else f"{least:,}–{most:,}"
-            said += "" if as_expected else " **(not so)**"
-        rows.append((one.name, f"{came:,}", f"{kept:,}", said, f"{came - kept:,}"))
+        rows.append(_describe_stage(recipe, one, one.name))
+        rows += [_describe_stage(recipe, one, key) for key in recipe.expected if key.startswith(f"{one.name} of ")]
     return _rows(("stage", "came", "kept", "kept, expected", "dropped"), rows)
+
+
+def _describe_stage(recipe: Recipe, one: Done, key: str) -> tuple[str, ...]:
+    came, kept = _count(one.ledger.came, key), _count(one.ledger.kept, key)
+    said = ""
+    if key in recipe.expected:
+        least, most = recipe.expected[key]
+        said = f"{least:,}" if least == most else f"{least:,}–{most:,}"
+        said += "" if least <= kept <= most else " **(not so)**"
+    return key, f"{came:,}", f"{kept:,}", said, f"{came - kept:,}"
+
+
+def _count(by_source: Counter[str], key: str) -> int:
+    """Of all sources; of those whose names begin so, where the key is `stage of beginning`."""
+    beginning = key.partition(" of ")[2]
+    return sum(count for source, count in by_source.items() if source.startswith(beginning))
 
 
 def find_surprises(recipe: Recipe, done: Sequence[Done]) -> list[str]:
     """A sentence for each stage that kept another number of problems than the recipe expects."""
     sentences = []
-    for one in done:
-        kept = sum(one.ledger.kept.values())
-        least, most = recipe.expected.get(one.name, (kept, kept))
+    for key, (least, most) in recipe.expected.items():
+        kept = next((_count(one.ledger.kept, key) for one in done if one.name == key.partition(" of ")[0]), least)
         if not least <= kept <= most:
-            sentences.append(f"{one.name} kept {kept:,} problems; the recipe expects {least:,} to {most:,}.")
+            stage, _, source = key.partition(" of ")
+            what = f"problems of {source}" if source else "problems"
+            sentences.append(f"{stage} kept {kept:,} {what}; the recipe expects {least:,} to {most:,}.")
     return sentences
+
+
+def _table_kept(done: Sequence[Done]) -> str:
+    """What each stage kept of each source."""
+    sources = sorted(done[0].ledger.came)
+    if len(sources) == 1:
+        return ""
+    rows = [(one.name, *(f"{one.ledger.kept[source]:,}" for source in sources)) for one in done]
+    return "Kept, by source:\n\n" + _rows(("stage", *sources), rows)
 
 
 def _table_reasons(one: Done) -> str:
@@ -154,6 +177,17 @@ def _report_contamination(recipe: Recipe, done: Sequence[Done]) -> str:
         "by tests or by text; the first rule that applied is counted. docs/curation.md says how well each rule does."
     )
     return text + ("\n\n" + _rows(("rule", *benchmarks), rows) if rows else "")
+
+
+def _report_rates(tally: Tally) -> Iterable[str]:
+    if tally.rates:
+        yield (
+            f"Solve rates are noted too. They hold for: {'; '.join(sorted(tally.conditions))}. A rate that isn't "
+            "measured is a guess; docs/curation.md says how good it is."
+        )
+        ordered = sorted(tally.rates.items(), key=lambda item: (CLASSES.index(item[0][0]), item[0][1]))
+        rows = [(name, way, f"{len(rates):,}", f"{sum(rates) / len(rates):.2f}") for (name, way), rates in ordered]
+        yield _rows(("difficulty", "rate by", "problems", "mean rate"), rows)
 
 
 def _report_strengths(tally: Tally) -> Iterable[str]:
@@ -205,6 +239,9 @@ def _table(name: str, count: str, rows: Iterable[tuple[str, int]]) -> str:
 
 
 def _rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    """A table; columns of numbers are flush right."""
+    cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in rows]
+    numeric = [all(_NUMBER.fullmatch(row[place]) for row in cells) for place in range(len(header))]
+    lines = ["| " + " | ".join(header) + " |", "|" + "".join(" ---: |" if one else " --- |" for one in numeric)]
+    lines += ["| " + " | ".join(row) + " |" for row in cells]
     return "\n".join(lines)

@@ -10,7 +10,8 @@
     stages:                     # in this order; each with its settings (`registry.py` names them all)
       - process: {languages: [en]}
       - verify:
-    expected: {verify: [30, 34]}   # what a stage should keep: the data card says expected and found
+    expected: {verify: [30, 34]}   # what a stage should keep (`verify of leetcode`: of the sources whose names begin
+                                   # so); the data card says expected and found
 
 Every word that isn't known is refused.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from curation.problem import UNKNOWN
 from evaluator.errors import InvalidSubmission
@@ -59,7 +60,8 @@ class Recipe(_Part):
     hold_out: tuple[SourceIn, ...] = ()
     stages: tuple[dict[str, dict[str, Any] | None], ...] = Field(min_length=1)
     expected: dict[str, tuple[int, int]] = {}
-    """By a stage's name, the least and the most problems that it should keep."""
+    """By a stage's name, the least and the most problems that it should keep. `stage of beginning`: of the sources
+    whose names begin so."""
 
     @field_validator("stages")
     @classmethod
@@ -76,6 +78,17 @@ class Recipe(_Part):
         if len(set(names)) < len(names):
             raise ValueError("no two have the same name")
         return sources
+
+    @model_validator(mode="after")
+    def _check_expected(self) -> "Recipe":
+        stages = {"collect", *(name for stage in self.stages for name in stage)}
+        for key in self.expected:
+            stage, _, beginning = key.partition(" of ")
+            if stage not in stages:
+                raise ValueError(f"'expected' names {stage!r}, which isn't a stage of this recipe")
+            if not any(source.name.startswith(beginning) for source in self.sources):
+                raise ValueError(f"'expected' names {beginning!r}, with which no source's name begins")
+        return self
 
     def settings_of(self, stage: str) -> dict[str, Any]:
         """What the recipe says of a stage; empty where it has none."""

@@ -28,6 +28,10 @@ class Tally:
     """By class of the number of tests."""
     strengths: Counter[str] = field(default_factory=Counter)
     """By class of the mutation score, where one is noted."""
+    rates: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    """Solve rates that are noted, by (class of difficulty, way)."""
+    conditions: set[str] = field(default_factory=set)
+    """What these rates hold for."""
     checkers: int = 0
     policies: int = 0
     for_trainers: int = 0
@@ -45,6 +49,9 @@ class Tally:
         self.tests[class_of_tests(len(problem.suite.tests))] += 1
         if isinstance(mutation := problem.notes.get("mutation"), dict):
             self.strengths[class_of_score(mutation.get("score_after" if "added" in mutation else "score"))] += 1
+        if isinstance(noted := problem.notes.get("difficulty"), dict) and "rate" in noted:
+            self.rates.setdefault((class_of(problem), noted["way"]), []).append(noted["rate"])
+            self.conditions.update(map(_name_conditions, noted["holds_for"]))
         self.checkers += problem.suite.checker is not None
         self.policies += bool(problem.policy)
         self.for_trainers += fits_trainers(problem)
@@ -59,6 +66,10 @@ class Tally:
         """Problems by number of tests, the fewest first."""
         names = [class_of_tests(border) for border in TEST_BORDERS] + [class_of_tests(TEST_BORDERS[-1] + 1)]
         return {name: self.tests[name] for name in dict.fromkeys(names) if self.tests[name]}
+
+
+def _name_conditions(one: dict[str, str]) -> str:
+    return f"{one['model']} ({one['budget']}; judged by {one['evaluator']})"
 
 
 def class_of_score(score: float | None) -> str:

@@ -394,7 +394,11 @@ def test_a_corpus_is_calibrated_on_a_benchmark_that_is_held_out(tmp_path: Path):
         assert note["way"] == "offline, statement" and note["holds_for"] == [HOLDS]
         assert note["class"] == ("easy" if level < 1 else "hard" if level > 3 else note["class"])
     assert {note["class"] for note in notes.values()} >= {"medium", "hard"}
-    assert "easy, offline, statement" in (tmp_path / "out" / "README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "easy, offline, statement" in card
+    assert "They hold for: a-model (1000 tokens; judged by a judge)." in card
+    rates = [note["rate"] for note in notes.values() if note["class"] == "hard"]
+    assert f"| hard | offline, statement | {len(rates)} | {sum(rates) / len(rates):.2f} |" in card
     recipe["stages"][1]["calibrate"] = {"endpoint": {"url": "http://127.0.0.1:9/v1", "model": "nobody"}}
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     result = CliRunner().invoke(app, command)
