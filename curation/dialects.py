@@ -56,6 +56,10 @@ class Dialect(ABC):
     def write(self, given: Given, output: str) -> TestCase | None:
         """The test that expects this output of the probe; None where that can't be."""
 
+    def _list_texts(self) -> list[str]:
+        """Of the tests that aren't too large to learn from."""
+        return [test.input for test in self.problem.suite.tests if len(test.input) <= MAXIMUM_TEXT]
+
     def prepare(self, source: str) -> str:
         """The program that answers probes."""
         return source
@@ -71,11 +75,15 @@ class Calls(Dialect):
 
     def read(self) -> list[Given]:
         """One input a test."""
-        return [Given(tuple(read_arguments(test.input))) for test in self.problem.suite.tests]
+        return [Given(tuple(read_arguments(text))) for text in self._list_texts()]
 
     def probe(self, given: Given) -> TestCase | None:
         """The arguments, one a line."""
-        return TestCase(TestKind.FUNCTIONAL, "\n".join(json.dumps(value) for value in given.values))
+        try:
+            lines = [json.dumps(value, allow_nan=False) for value in given.values]
+        except ValueError:
+            return None
+        return TestCase(TestKind.FUNCTIONAL, "\n".join(lines))
 
     def write(self, given: Given, output: str) -> TestCase | None:
         """The value, where it is JSON."""
@@ -264,7 +272,7 @@ class Streams(Dialect):
 
     def read(self) -> list[Given]:
         """One input a test."""
-        return [Given(tuple(map(_read_line, test.input.split("\n")))) for test in self.problem.suite.tests]
+        return [Given(tuple(map(_read_line, text.split("\n")))) for text in self._list_texts()]
 
     def probe(self, given: Given) -> TestCase | None:
         """The text."""
@@ -288,16 +296,20 @@ def _read_word(word: str) -> int | str:
 
 def open_dialect(problem: Problem) -> Dialect | None:
     """The dialect of a problem's tests; None where nothing is known of what they give to a program."""
-    if problem.kind is TestKind.STDIN:
-        return Streams(problem, None)
     try:
-        if problem.kind is TestKind.FUNCTIONAL:
-            return Calls(problem, problem.entry_point) if problem.entry_point else None
-        function = problem.entry_point or _find_function(problem)
-        dialect = Assertions(problem, function)
-        return dialect if function and dialect.inputs else None
+        dialect = _make_dialect(problem)
     except InvalidSuite:
         return None
+    return dialect if dialect is not None and dialect.inputs else None
+
+
+def _make_dialect(problem: Problem) -> Dialect | None:
+    if problem.kind is TestKind.STDIN:
+        return Streams(problem, None)
+    if problem.kind is TestKind.FUNCTIONAL:
+        return Calls(problem, problem.entry_point) if problem.entry_point else None
+    function = problem.entry_point or _find_function(problem)
+    return Assertions(problem, function) if function else None
 
 
 def _find_function(problem: Problem) -> str | None:

@@ -93,8 +93,8 @@ class Traits:
         return self.kinds == {tuple} and self.shortest == self.longest
 
     def _floor(self) -> float:
-        """Zero where zero was seen, one where all are positive."""
-        return min(1, self.low) if self.low > 0 else self.low * 2 - 1 if self.low < 0 else 0
+        """Zero where nothing below was seen."""
+        return self.low * 2 - 1 if self.low < 0 else 0
 
     def _ceiling(self) -> float:
         return self.high * 2 + 1 if self.high > 0 else max(0, self.high)
@@ -104,7 +104,8 @@ class Traits:
             return False
         if not {_class_of(one) for one in value} <= {_class_of(one) for one in self.characters}:
             return False
-        if value and not (self.manners or set()) <= describe_manners(value):
+        manners = (self.manners or set()) if strict else (self.manners or set()) - {"trimmed"}
+        if value and not manners <= describe_manners(value):
             return False
         if self._is_vocabulary and not set(value.split()) <= self.words.keys():
             return False
@@ -165,7 +166,7 @@ def describe_order(values: Sequence[Any]) -> set[str]:
             found.add("descending")
     except TypeError:
         pass
-    if all(a != b for place, a in enumerate(values) for b in values[:place]) if len(values) < 60 else False:
+    if len(set(map(repr, values))) == len(values):
         found.add("distinct")
     if all(isinstance(value, (list, tuple, str)) for value in values):
         lengths = {len(value) for value in values}

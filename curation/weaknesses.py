@@ -153,9 +153,10 @@ class Examination:
 
     def _find_survivors(self, mutants: Sequence[Mutant]) -> tuple[list[str], list[str]]:
         """Mutants, and programs known to be wrong, that the suite accepts."""
-        sources = [mutant.source for mutant in mutants]
-        passed = self._pass(self._limited, sources) if sources else []
-        wrong = self._pass(self._problem, self._problem.wrong) if self._problem.wrong else []
+        passed = self._pass(self._limited, [mutant.source for mutant in mutants]) if mutants else []
+        verified = self._problem.notes.get("verified")
+        all_fail = isinstance(verified, dict) and not verified.get("wrong_passing")
+        wrong = self._pass(self._problem, self._problem.wrong) if self._problem.wrong and not all_fail else []
         return passed, wrong
 
     def _pass(self, problem: Problem, sources: Sequence[str]) -> list[str]:
