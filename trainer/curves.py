@@ -9,8 +9,11 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
+from PIL import Image
 
 COLOURS = ("#2a6f97", "#d1495b", "#3a7d44", "#8a5a9c", "#c98a1b", "#555555")
+DASHES = ("-", "-", (0, (4, 2)))
+"""Curves that fall on each other stay visible."""
 Curve = Sequence[tuple[float, float]]
 """(x, y), with x rising."""
 
@@ -35,9 +38,11 @@ def draw_panels(panels: Mapping[str, Mapping[str, Sequence[Curve]]], path: Path,
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for number, (axis, (measure, groups)) in enumerate(zip(axes.flat, panels.items(), strict=False)):
-        for colour, (label, curves) in zip(itertools.cycle(COLOURS), groups.items(), strict=False):
+        styles = zip(itertools.cycle(COLOURS), itertools.cycle(DASHES), groups.items(), strict=False)
+        for colour, dashes, (label, curves) in styles:
             for place, curve in enumerate(curves):
-                axis.plot(*_split(curve), color=colour, linewidth=1.4, label=None if place else label)
+                look = {"color": colour, "linestyle": dashes, "linewidth": 1.4}
+                axis.plot(*_split(curve), **look, label=None if place else label)
         if number == 0 or not alike:
             axis.legend(fontsize=7)
         axis.set_title(measure, fontsize=10)
@@ -81,3 +86,6 @@ def _save(figure: Any, path: Path, title: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
+    if path.suffix == ".png":  # a third of the size
+        with Image.open(path) as image:
+            image.convert("RGB").quantize(64).save(path, optimize=True)
