@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,18 +118,14 @@ class Verify(Stage):
         return finding
 
     def _repeat(self, judging: Judging, problem: Problem, first: Sequence[Outcome]) -> tuple[tuple[Outcome, ...], ...]:
-        """All runs of each reference, of which the first is made."""
+        """All runs of each reference, of which the first is made, until its first failure."""
         left = [self._list_runs(one) for one in first]
         orders = [Order(source, run) for source, runs in zip(problem.references, left, strict=True) for run in runs]
         outcomes = iter(judging.judge(problem, orders) if orders else ())
-        whole = self._params.runs
-        return tuple(
-            (*([one] if len(runs) < whole else []), *islice(outcomes, len(runs)))
-            for one, runs in zip(first, left, strict=True)
-        )
+        return tuple((one, *islice(outcomes, len(runs))) for one, runs in zip(first, left, strict=True))
 
     def _list_runs(self, first: Outcome) -> range:
-        """Those still to be made. A program that fails is run whole each time, to see whether it always fails alike."""
+        """Those still to be made. A program that failed is run whole, to see whether it always fails alike."""
         if first.verdict in (*NEEDY, *OURS):
             return range(0)
         return range(1 if first.verdict == Verdict.ACCEPTED else 0, self._params.runs)
@@ -187,13 +183,20 @@ class Verify(Stage):
 
 
 def judge_runs(runs: Sequence[Outcome]) -> str:
-    """`accepted`, a verdict, or `flaky` where two runs differ in a test's verdict or in what was printed."""
-    first = runs[0]
-    for other in runs[1:]:
-        same_output = None in (first.outputs, other.outputs) or first.outputs == other.outputs
-        if other.tests != first.tests or not (same_output or first.verdict != Verdict.ACCEPTED):
-            return "flaky"
-    return first.verdict
+    """`accepted`, a verdict, or `flaky` where two runs differ in a test's verdict or in what was printed.
+
+    A run that ended at its first failure says nothing about the tests that it skipped.
+    """
+    return "flaky" if any(_differ(one, other) for one, other in combinations(runs, 2)) else runs[0].verdict
+
+
+def _differ(one: Outcome, other: Outcome) -> bool:
+    pairs = zip(one.tests, other.tests, strict=False)
+    if any(verdict != another for verdict, another in pairs if Verdict.SKIPPED not in (verdict, another)):
+        return True
+    if Verdict.ACCEPTED not in (one.verdict, other.verdict):
+        return False
+    return one.verdict != other.verdict or (None not in (one.outputs, other.outputs) and one.outputs != other.outputs)
 
 
 def _first_detail(finding: Finding) -> str:

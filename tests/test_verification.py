@@ -12,7 +12,7 @@ from curation.fan import Interrupted
 from curation.journal import Journal
 from curation.judging import Judging, LocalJudging, Order, Outcome, RemoteJudging
 from curation.problem import Problem, make_suite
-from curation.verification import Verify, VerifyParams
+from curation.verification import Verify, VerifyParams, judge_runs
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import Verdict
 from tests.curation_helper import call, ids, make_problem, run, stdin
@@ -140,6 +140,26 @@ def test_a_reference_that_takes_too_long_is_stopped_at_once(verify, boxes):
         (False, 0), (True, 0), (False, 1),
     ]  # fmt: skip
     assert counting.orders[1].fail_fast
+
+
+ACCEPTED, WRONG, SKIPPED = Verdict.ACCEPTED, Verdict.WRONG_ANSWER, Verdict.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict"),
+    [
+        ([(ACCEPTED, ACCEPTED), (ACCEPTED, ACCEPTED)], ACCEPTED),
+        ([(WRONG, SKIPPED), (WRONG, ACCEPTED), (WRONG, ACCEPTED)], WRONG),
+        ([(SKIPPED, WRONG), (WRONG, WRONG), (WRONG, WRONG)], WRONG),
+        ([(WRONG, SKIPPED), (ACCEPTED, ACCEPTED), (ACCEPTED, ACCEPTED)], "flaky"),
+        ([(WRONG, SKIPPED), (WRONG, ACCEPTED), (WRONG, WRONG)], "flaky"),
+        ([(ACCEPTED, ACCEPTED), (ACCEPTED, WRONG)], "flaky"),
+    ],
+)
+def test_runs_that_end_at_their_first_failure_are_compared_where_they_went(runs: list, verdict: str):
+    verdicts = [WRONG if WRONG in run else ACCEPTED for run in runs]
+    outcomes = [Outcome(of, run, None, 0.1, 1) for of, run in zip(verdicts, runs, strict=True)]
+    assert judge_runs(outcomes) == verdict
 
 
 def test_what_is_judged_is_not_judged_again(verify, boxes):
