@@ -17,7 +17,14 @@ from curation.journal import Journal, make_key
 from curation.judging import Judging
 from curation.problem import Problem, make_suite
 from curation.stage import Stage
-from curation.weaknesses import Examination, StrengthenParams, Unjudged, Weakness, read_weakness
+from curation.weaknesses import (
+    LEAST_INPUTS,
+    Examination,
+    StrengthenParams,
+    Unjudged,
+    Weakness,
+    read_weakness,
+)
 
 
 class Strengthen(Stage):
@@ -91,7 +98,7 @@ class Strengthen(Stage):
         elif not is_weak:
             self.mark("strong")
         if is_weak and self._params.act == "drop":
-            passing = found.told_apart + found.wrong_passing
+            passing = found.passing + found.wrong_passing
             self.drop(problem, "its tests are weak", f"{passing} of {found.killed + passing} wrong programs pass")
             return
         note = describe(found)
@@ -115,11 +122,12 @@ def describe(found: Weakness) -> dict[str, Any]:
     if found.unable:
         return {**note, "unable": found.unable}
     survived = found.mutants - found.killed
-    if found.inputs:
+    if found.inputs >= LEAST_INPUTS:
         note |= {"told_apart": found.told_apart, "probably_equivalent": survived - found.told_apart}
     if found.wrong_passing:
         note |= {"wrong_passing": found.wrong_passing, "wrong_killed": found.wrong_killed}
-    for name, score in (("score", found.score), ("score_after", found.score_after)):
-        if score is not None:
-            note[name] = round(score, 4)
+    if found.score is not None:
+        note["score"] = round(found.score, 4)
+    if found.tests and found.score_after is not None:
+        note["score_after"] = round(found.score_after, 4)
     return note

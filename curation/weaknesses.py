@@ -6,7 +6,8 @@ Of one problem, in these steps:
 2. Inputs are made from the suite's own. The trusted references, run without an expected output, answer them. An input
    stays where each of them ends normally and all agree, by the problem's own comparison.
 3. Survivors answer these inputs. One that answers all as the reference does is *probably equivalent* to it; the others
-   are *told apart*, so the suite is weaker than it could be. The score is killed / (killed + told apart).
+   are *told apart*, so the suite is weaker than it could be. The score is killed / (killed + told apart). Where too few
+   inputs were made, survivors count as told apart: nobody knows better.
 4. A few inputs are chosen: greedily by the survivors that each kills, then by new answers of another size.
 5. They become tests, and every reference must pass each, twice, in series and in processes of their own.
 
@@ -35,6 +36,8 @@ from evaluator.suites import read_arguments
 OURS = (Verdict.INTERNAL_ERROR, Verdict.CANCELLED)
 UNSTEADY_MODULES = frozenset({"random", "secrets", "time", "uuid", "threading", "multiprocessing", "asyncio"})
 UNSTEADY_CALLS = frozenset({"id", "hash", "now", "today", "utcnow", "urandom", "getpid", "getenv"})
+LEAST_INPUTS = 20
+"""Fewer made inputs say nothing about mutants that survive."""
 ROOM = 4
 """A reference answers a made input within this part of its limit, or the input is left."""
 
@@ -84,15 +87,24 @@ class Weakness:
     unable: str = ""
 
     @property
+    def passing(self) -> int:
+        """Survivors that aren't known to be equivalent: those told apart, or all where too few inputs were made."""
+        survivors = self.mutants - self.killed
+        return self.told_apart if self.inputs >= LEAST_INPUTS else survivors
+
+    @property
     def score(self) -> float | None:
-        """Killed of the mutants that can be told from the reference; None where there are too few to say."""
-        able = self.killed + self.told_apart
+        """Killed of the mutants that aren't equivalent; at least so much, where nobody has looked for equivalent ones.
+
+        None where nothing is known.
+        """
+        able = self.killed + self.passing
         return self.killed / able if able and not self.unable else None
 
     @property
     def score_after(self) -> float | None:
         """The same with the chosen tests."""
-        able = self.killed + self.told_apart
+        able = self.killed + self.passing
         return (self.killed + self.killed_after) / able if able and not self.unable else None
 
     def document(self) -> dict[str, Any]:
@@ -170,7 +182,7 @@ class Examination:
         tried = self._answer(dialect, self._make_inputs(dialect))
         found = replace(found, inputs=len(tried))
         if not tried:
-            return replace(found, unable="no made input on which the references agree")
+            return found
         rows = self._collect(dialect, [given for given, _, _ in tried], [*survivors, *wrong])
         kills = [find_differences(row, [output for _, output, _ in tried]) for row in rows]
         sizes = [(len(test.input), number) for number, (_, _, test) in enumerate(tried)]

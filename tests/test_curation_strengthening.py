@@ -19,7 +19,7 @@ from curation.strengthening import Strengthen
 from curation.tallies import count_all
 from curation.variations import Changes, Words, find_counts, iterate_variations
 from curation.verification import Verify, VerifyParams
-from curation.weaknesses import StrengthenParams, choose_tests, is_steady
+from curation.weaknesses import StrengthenParams, Weakness, choose_tests, is_steady
 from evaluator.errors import SandboxUnavailable
 from evaluator.model import TestCase, TestKind, Verdict
 from tests.curation_helper import call, make_problem, run, stdin
@@ -340,6 +340,13 @@ def test_the_card_counts_scores():
     tally = count_all(make_problem(notes={"mutation": note}) for note in notes)
     assert tally.strengths == {"all": 1, "0.5 or less": 1, "more than 0.9": 1, "not known": 1}
     assert not count_all([make_problem()]).strengths
+
+
+def test_survivors_are_equivalent_only_where_many_inputs_say_so():
+    few, many = (Weakness(mutants=10, killed=6, told_apart=1, inputs=inputs) for inputs in (5, 50))
+    assert (few.score, many.score) == (6 / 10, 6 / 7)
+    assert Weakness(mutants=10, killed=6, inputs=50).score == 1 and Weakness(mutants=10, killed=6).score == 0.6
+    assert Weakness(mutants=2, killed=1, unable="too few mutants").score is None
 
 
 def test_functional_tests_expect_json():
