@@ -94,7 +94,7 @@ class Calibrate(Stage):
             scales.learn()
             for n, known, data in shelf.do("SELECT n, known, data FROM waiting ORDER BY n"):
                 problem = read_problem(json.loads(data), f"waiting problem {n}")
-                yield self._note(problem, scales.judge(problem, Known.read(known)))
+                yield self._note(problem, Known.read(known), scales)
 
     def _iterate_lessons(self, grading: Grading) -> Iterator[tuple[Problem, str]]:
         """The problems of `learn_from` that were attempted, with the ids that the files have."""
@@ -113,9 +113,16 @@ class Calibrate(Stage):
         for (problem, _), found in known:
             yield problem, found
 
-    def _note(self, problem: Problem, note: dict[str, Any]) -> Problem:
+    def _note(self, problem: Problem, known: Known, scales: Scales) -> Problem:
+        note = scales.judge(problem, known)
         if "way" not in note:
             self.mark("not calibrated: too few measured problems to learn from")
         else:
             self.mark(f"{note.get('class', 'class of the source')}, {note['way']}")
+        if known.without_program:
+            self.mark(
+                "attempts without a program" if known.without_program < known.tried else "no attempt has a program"
+            )
+        if known.unread:
+            self.mark("predictions that can't be read" if known.predictions else "no prediction can be read")
         return problem.with_note("difficulty", note) if note else problem

@@ -74,6 +74,10 @@ class Known:
     solved: int = 0
     tried: int = 0
     predictions: tuple[tuple[float, ...], ...] = ()
+    without_program: int = 0
+    """Of an endpoint's attempts, those in whose answer no program was found: tried, and not solved."""
+    unread: int = 0
+    """Predictions that couldn't be read: there are so many fewer."""
 
     def write(self) -> str:
         """As JSON."""
@@ -83,7 +87,7 @@ class Known:
     def read(cls, text: str) -> "Known":
         """What `write` wrote."""
         record = json.loads(text)
-        return cls(record["solved"], record["tried"], tuple(map(tuple, record["predictions"])))
+        return cls(**{**record, "predictions": tuple(map(tuple, record["predictions"]))})
 
 
 class Grading:
@@ -120,13 +124,16 @@ class Grading:
             BadEndpoint: an endpoint doesn't answer.
             Interrupted: the build is to end.
         """
-        if self._params.endpoint is not None:
-            solved, tried = self._attempt(problem, self._params.endpoint)
+        settings = self._params
+        if settings.endpoint is not None:
+            solved, tried, programs = self._attempt(problem, settings.endpoint)
         else:
             count = self.attempts.find(problem, id)
             solved, tried = (count.solved, count.tried) if count is not None else (0, 0)
-        predictions = self._predict(problem, self._params.rubric) if self._params.rubric is not None else ()
-        return Known(solved, tried, predictions)
+            programs = tried
+        predictions = self._predict(problem, settings.rubric) if settings.rubric is not None else ()
+        asked = settings.rubric.predictions if settings.rubric is not None else 0
+        return Known(solved, tried, predictions, max(0, tried - programs), asked - len(predictions))
 
     def stop(self) -> None:
         """Let calls return soon."""
@@ -140,25 +147,26 @@ class Grading:
             if endpoint is not None:
                 endpoint.close()
 
-    def _attempt(self, problem: Problem, settings: EndpointIn) -> tuple[int, int]:
-        """Attempts that were solved, of those that were judged. An answer without a program is a failed attempt."""
+    def _attempt(self, problem: Problem, settings: EndpointIn) -> tuple[int, int, int]:
+        """Attempts that solved it, those that count, those that hold a program. Without one an attempt has failed."""
         assert self._solver is not None and self._judging is not None
         prompt, samples = write_prompt(problem), self._params.samples
         rules = (problem.suite.id, problem.entry_point, asdict(problem.limits()), dict(problem.policy))
         key = make_key("attempts", _name_of(settings), samples, prompt, rules, evaluator.__version__)
         known = self._memory.find(key)
         if known is not None:
-            return known["solved"], known["tried"]
+            return known["solved"], known["tried"], known["programs"]
         answers = self._solver.ask(prompt, samples)
         programs = [program for answer in answers if (program := extract_code(answer)) is not None]
         with self._turns:
             orders = [Order(program, fail_fast=True) for program in programs]
             verdicts = [outcome.verdict for outcome in self._judging.judge(problem, orders)] if orders else []
         lost = sum(verdict in OURS for verdict in verdicts)
-        found = {"solved": sum(verdict == Verdict.ACCEPTED for verdict in verdicts), "tried": len(answers) - lost}
+        solved = sum(verdict == Verdict.ACCEPTED for verdict in verdicts)
+        found = {"solved": solved, "tried": len(answers) - lost, "programs": len(programs) - lost}
         if not lost:
             self._memory.add(key, found)
-        return found["solved"], found["tried"]
+        return found["solved"], found["tried"], found["programs"]
 
     def _predict(self, problem: Problem, settings: RubricIn) -> tuple[tuple[float, ...], ...]:
         """The predictions that could be read."""

@@ -27,11 +27,12 @@ _OBJECT = re.compile(r"\{[^{}]*\}")
 def write_question(problem: Problem) -> str:
     """The prompt."""
     listed = "\n".join(f"- {name}: {about}" for name, (_, about) in DIMENSIONS.items())
-    form = json.dumps(dict.fromkeys(DIMENSIONS, 3))
+    form = "{" + ", ".join(f'"{name}": ?' for name in DIMENSIONS) + "}"  # repeated as it is, it says nothing
     return (
         "Judge how difficult the programming problem below is. Don't solve it. Give each of these dimensions a number "
         "from 1 (a beginner manages at once) to 5 (few experts manage in a contest); halves are allowed.\n\n"
-        f"{listed}\n\nEnd with one JSON object of this form, and nothing behind it:\n{form}\n\n"
+        f"{listed}\n\nEnd with one JSON object of this form, with a number for each question mark, and nothing behind "
+        f"it:\n{form}\n\n"
         f"The problem:\n\n{problem.statement}"
     )
 
@@ -41,10 +42,10 @@ def read_prediction(answer: str) -> list[float] | None:
     for text in reversed(_OBJECT.findall(answer)):
         try:
             found = json.loads(text)
-            values = [float(found[name]) for name in DIMENSIONS]
-        except (ValueError, KeyError, TypeError):
+            values = [float(found[name]) for name in DIMENSIONS if not isinstance(found[name], bool)]
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
-        if all(LEAST <= value <= MOST for value in values):
+        if len(values) == len(DIMENSIONS) and all(LEAST <= value <= MOST for value in values):
             return values
     return None
 

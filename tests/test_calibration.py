@@ -241,7 +241,7 @@ def test_attempts_are_made_judged_and_not_made_again(boxes: LocalJudging, tmp_pa
         [conditions] = found[2]["holds_for"]
         assert (conditions["model"], conditions["budget"]) == ("a-model", "500 tokens, temperature 0.6")
         assert conditions["evaluator"].startswith("MicroCoder ")
-        assert stage.ledger.marked == {"hard, measured": 2, "easy, measured": 1}
+        assert stage.ledger.marked == {"hard, measured": 2, "easy, measured": 1, "attempts without a program": 3}
         asked = len(model.requests)
         assert asked == 3 * 4 + 2 and model.requests[-1]["temperature"] == 0.6
         again = run(make_stage(tmp_path, params, open_judging=lambda: boxes), *problems)
@@ -259,7 +259,9 @@ def test_the_rubric_is_calibrated_on_what_is_measured(tmp_path: Path):
             "rubric": {"url": model.url, "model": "a-reader"},
             "least_learnt": 20,
         }
-        kept = run(make_stage(tmp_path, params), *map(make_numbered, range(50)))
+        stage = make_stage(tmp_path, params)
+        kept = run(stage, *map(make_numbered, range(50)))
+    assert stage.ledger.marked["predictions that can't be read"] == 50
     notes = [one.notes["difficulty"] for one in kept]
     assert [one["way"] for one in notes] == ["measured"] * 40 + ["rubric"] * 10
     assert all(one["rubric"]["predictions"] == [[n % 5 + 1.0] * 5] * 2 for n, one in enumerate(notes))
@@ -278,7 +280,10 @@ def test_predictions_are_read_or_not():
     assert read_prediction(f"{json.dumps(values)} or rather {json.dumps({**values, 'knowledge': 4.5})}") == [
         2.0, 2.0, 4.5, 2.0, 2.0,
     ]  # fmt: skip
-    assert read_prediction(json.dumps({**values, "knowledge": 6})) is None
+    assert read_prediction(json.dumps({**values, "knowledge": "4"})) == [2.0, 2.0, 4.0, 2.0, 2.0]
+    for wrong in (6, 0, True, None, "much", [3], 10**400, float("nan")):
+        assert read_prediction(json.dumps({**values, "knowledge": wrong})) is None
+    assert read_prediction(write_question(make_problem())) is None  # a model that repeats the question says nothing
     assert read_prediction('{"knowledge": 3}') is None and read_prediction("") is None
     assert weigh([[1.0] * 5, [2.0] * 5]) == pytest.approx(1.5)
     assert sum(weight for weight, _ in DIMENSIONS.values()) == pytest.approx(1)
