@@ -1,19 +1,44 @@
 """The loss of a batch sample by sample, without padding: what padded, split and spread batches must equal.
 
-Needs torch.
+And what tests plant: verdicts, and completions that don't depend on who generates them. Needs torch.
 """
 
+import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from microcoder_client.rewards.scoring import Score
 
+TOO_HARD = "Double it: a number "
+
 
 def judge(text: str) -> Score:
     """What the service would say of the tiny model's answers, most of which are words of the prompt."""
     verdict = "accepted" if "input()" in text else "no_code" if "x = 1" in text else "wrong_answer"
     return Score(float(verdict == "accepted"), verdict)
+
+
+def judge_all_but_one(prompt: str, text: str) -> Score:
+    """As above, but one prompt is too hard: all its answers are wrong."""
+    return Score(0.0, "wrong_answer") if prompt == TOO_HARD else judge(text)
+
+
+def plant(prompt: Sequence[int], generation: int, place: int) -> list[int]:
+    """The tokens of a completion of the tiny model, which the arguments alone decide: six, or an end before."""
+    chance = random.Random(f"{list(prompt)} {generation} {place}")
+    words = [chance.randrange(3, 11) for _ in range(chance.choice([2, 4, 6, 6]))]
+    return words if len(words) == 6 else [*words, 1]
+
+
+def read_curves(history: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """What a training has logged, an entry an update, but for seconds."""
+    return [
+        {name: value for name, value in entry.items() if not (name.startswith("seconds/") or name == "step_time")}
+        for entry in history
+        if "loss" in entry
+    ]
 
 
 def split_rows(part: dict[str, Any]) -> list[SimpleNamespace]:

@@ -3,29 +3,18 @@
 Verdicts are planted by the tests where they choose them; one test takes them from the real service.
 """
 
-import hashlib
-import importlib.util
 import inspect
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from microcoder_client.rewards.scoring import Score
-from microcoder_client.rewards.trl import report
 
-from tests.grpo_oracle_helper import Answer, Step, advantages
-from tests.requirements_helper import require
+from tests.grpo_oracle_helper import Step, advantages, is_masked
+from tests.grpo_run_helper import CONFIG, PROMPTS, load_code, make_run
 from tests.served_helper import Served
-
-ROOT = Path(__file__).parent.parent
-CONFIG = ROOT / "trainer" / "configs" / "tiny-cpu.yaml"
-PROMPTS = ["Double it: a number ", "Double a number ", "a number it: ", "it: Double "]
 
 # Warnings of TRL and transformers about each other.
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
@@ -34,87 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Deprec
 @pytest.fixture(scope="module")
 def code() -> SimpleNamespace:
     """The modules that need TRL, on one thread."""
-    obstacle = None if importlib.util.find_spec("trl") else "TRL isn't installed here: pip install '.[trainer]'"
-    require("trl", obstacle)
-    import datasets
-    import torch
-
-    from tests import grpo_samples_helper
-    from tests.trainer_programs import tiny_model
-    from trainer import arguments, grpo
-
-    torch.set_num_threads(1)
-    return SimpleNamespace(
-        torch=torch, datasets=datasets, tiny=tiny_model, samples=grpo_samples_helper, arguments=arguments, grpo=grpo
-    )
-
-
-@dataclass
-class Run:
-    """A trainer, and what was seen of it."""
-
-    trainer: Any
-    answers: list[list[Answer]] = field(default_factory=list)
-    advantages: list[list[float]] = field(default_factory=list)
-    ratios: list[list[float]] = field(default_factory=list)
-    gradients: list[list[Any]] = field(default_factory=list)
-    before: list[list[Any]] = field(default_factory=list)
-
-    def logged(self, name: str) -> list[float]:
-        """A measure, one a generation."""
-        return [entry[name] for entry in self.trainer.state.log_history if name in entry]
-
-
-def make_run(code: SimpleNamespace, folder: Path, judge=None, model: Any = None, **changes: Any) -> Run:
-    """A trainer that has not begun, on the tiny configuration."""
-    run = Run(None)
-
-    def reward(hear):
-        async def planted(completions: list[str], **columns: Any) -> list[float | None]:
-            scores = [(judge or code.samples.judge)(text) for text in completions]
-            return report(scores, columns["log_extra"], columns["log_metric"], hear)
-
-        return planted
-
-    class Watch(code.grpo.TrainerCallback):
-        def on_pre_optimizer_step(self, args, state, control, model=None, **others):
-            run.before.append([p.detach().clone() for p in model.parameters()])
-            run.gradients.append([p.grad.clone() for p in model.parameters()])
-
-    class Watched(code.grpo.MicroCoderGRPOTrainer):
-        def _weigh(self, inputs):
-            temperature = self.temperature
-            found = super()._weigh(inputs)
-            run.advantages.append(found.tolist())
-            run.answers.append(
-                [
-                    Answer(
-                        code.grpo.name_prompt(row["prompt"]), i % 8, 0, ids, score.verdict, score.reward, temperature
-                    )
-                    for i, (row, ids, score) in enumerate(zip(inputs, self._ids, self._scores, strict=True))
-                ]
-            )
-            return found
-
-        def _compute_loss(self, model, inputs):
-            ids = code.torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
-            mask = code.torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
-            self._temperatures = inputs["temperatures"]
-            with code.torch.no_grad():
-                new, _, _ = self._get_per_token_logps_and_entropies(model, ids, mask, inputs["completion_ids"].size(1))
-            ratios = (new - inputs["old_per_token_logps"]).exp()
-            run.ratios.append(ratios[inputs["completion_mask"].bool()].tolist())
-            return super()._compute_loss(model, inputs)
-
-    run.trainer = Watched(
-        model=code.tiny.make_model() if model is None else model,
-        args=code.arguments.read_config(CONFIG, output_dir=str(folder), **changes),
-        reward=reward,
-        train_dataset=code.datasets.Dataset.from_list([{"prompt": prompt} for prompt in PROMPTS]),
-        processing_class=code.tiny.make_tokenizer(),
-        callbacks=[Watch()],
-    )
-    return run
+    return load_code()
 
 
 def test_the_configuration_gives_every_option_of_trls_a_value_of_its_own(code: SimpleNamespace):
@@ -208,6 +117,46 @@ def test_advantages_are_the_formula_on_what_was_generated(code, tmp_path: Path, 
     assert counts["repeating"] > 0, "the batch is meant to hold every kind"
 
 
+def test_the_mask_changes_no_other_completions_advantage_to_the_last_bit(code, tmp_path: Path, monkeypatch):
+    bare = make_run(code, tmp_path, truncation_rate=0.0)
+    bare.trainer.train()
+    full = make_run(code, tmp_path, truncation_rate=1.0)
+    full.trainer.train()
+    step = Step(8, 6, list(bare.trainer.eos_token_ids), 1, 1.0, seed=1, generation=0, low=0.2, high=0.28, by_token=True)
+    masked = [is_masked(answer, step) for answer in bare.answers[0]]
+    assert full.answers[0] == bare.answers[0]
+    assert full.advantages[0] == [0.0 if one else plain for one, plain in zip(masked, bare.advantages[0], strict=True)]
+    assert full.advantages[0] != bare.advantages[0]
+
+    assert bare.logged("truncation/masked") == [0, 0] != bare.logged("truncation/eligible")
+    monkeypatch.setattr(code.grpo, "mask_advantages", lambda plain, masked: plain)
+    unmasked = make_run(code, tmp_path, truncation_rate=1.0)
+    unmasked.trainer.train()
+    assert unmasked.advantages == bare.advantages, "a rate of 0 is no mask"
+    for one, other in zip(unmasked.trainer.model.parameters(), bare.trainer.model.parameters(), strict=True):
+        assert code.torch.equal(one, other)
+
+
+def test_a_masked_completions_gradient_is_exactly_zero(code, tmp_path: Path):
+    run = make_run(code, tmp_path, truncation_rate=1.0, max_steps=2)
+    run.trainer.train()
+    step = Step(8, 6, list(run.trainer.eos_token_ids), 1, 1.0, seed=1, generation=0, low=0.2, high=0.28, by_token=True)
+    masked = {tuple(answer.ids) for answer in run.answers[0] if is_masked(answer, step)}
+    part = run.parts[0]
+    kept = [
+        tuple(ids[mask.bool()].tolist())
+        for ids, mask in zip(part["completion_ids"], part["completion_mask"], strict=True)
+    ]
+    for chosen in (True, False):
+        rows = [place for place, ids in enumerate(kept) if (ids in masked) is chosen]
+        assert len(rows) > 2
+        some = {name: value[rows] if value.dim() else value for name, value in part.items()}
+        run.trainer.model.zero_grad()
+        run.trainer._compute_loss(run.trainer.model, some).backward()
+        largest = max(float(parameter.grad.abs().max()) for parameter in run.trainer.model.parameters())
+        assert largest == 0.0 if chosen else largest > 1e-3
+
+
 def test_the_completions_table_has_the_masked_advantages(code, tmp_path: Path):
     run = make_run(code, tmp_path, truncation_rate=1.0)
     run.trainer.train()
@@ -221,9 +170,6 @@ def test_every_update_equals_an_oracle_that_takes_the_samples_one_by_one(code, t
     model = code.tiny.make_model().double()
     changes = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 2, "steps_per_generation": 4}
     run = make_run(code, tmp_path, model=model, normaliser=normaliser, max_grad_norm=0.0, **changes)
-    parts: list[dict] = []
-    original = run.trainer._compute_loss
-    run.trainer._compute_loss = lambda model, inputs: (parts.append(inputs), original(model, inputs))[1]
     run.trainer.train()
 
     assert len(run.gradients) == 4
@@ -231,7 +177,7 @@ def test_every_update_equals_an_oracle_that_takes_the_samples_one_by_one(code, t
         oracle = code.tiny.make_model().double()
         for parameter, weight in zip(oracle.parameters(), weights, strict=True):
             parameter.data.copy_(weight)
-        rows = [row for part in parts[2 * update : 2 * update + 2] for row in code.samples.split_rows(part)]
+        rows = [row for part in run.parts[2 * update : 2 * update + 2] for row in code.samples.split_rows(part)]
         expected = code.samples.differentiate(oracle, rows, by_token=normaliser == "token_mean")
         for one, other in zip(expected, gradients, strict=True):
             assert torch.allclose(one, other, rtol=0, atol=1e-7)  # the model normalises in single precision
@@ -249,6 +195,9 @@ def test_a_resumed_run_has_the_same_masks_stages_and_weights(code, tmp_path: Pat
     assert resumed.logged("temperature") == straight.logged("temperature")
     assert resumed.answers == straight.answers[2:]
     assert resumed.advantages == straight.advantages[2:]
+    curves = [code.samples.read_curves(run.trainer.state.log_history) for run in (straight, resumed)]
+    assert [entry["step"] for entry in curves[1]] == list(range(1, 9))
+    assert curves[1] == curves[0]
     for one, other in zip(straight.trainer.model.parameters(), resumed.trainer.model.parameters(), strict=True):
         assert code.torch.equal(one, other)
 
@@ -310,19 +259,57 @@ def test_an_outage_that_lasts_ends_the_run_with_a_checkpoint_and_no_parameter_ha
     assert resumed.logged("temperature") == pytest.approx([0.7, 1.2])
 
 
-def test_rewards_come_from_the_real_service_in_one_request_a_generation(code, tmp_path: Path):
-    tests = json.dumps({"inputs": ["4\n", "10\n"], "outputs": ["8\n", "20\n"]})
-    rows = [{"prompt": prompt, "input_output": tests} for prompt in PROMPTS]
+@pytest.fixture(scope="module")
+def url(code) -> Iterator[str]:
+    """Of the real service."""
     with Served("--workers", "1", "--sandbox", "bubblewrap") as served:
-        url = served.ready()
-        trainer = code.grpo.MicroCoderGRPOTrainer(
-            model=code.tiny.make_model(),
-            args=code.arguments.read_config(CONFIG, output_dir=str(tmp_path)),
-            reward=lambda hear: code.grpo.make_reward(on_scores=hear, url=url),
-            train_dataset=code.datasets.Dataset.from_list(rows),
-            processing_class=code.tiny.make_tokenizer(),
-        )
-        trainer.train()
+        yield served.ready()
+
+
+TESTS = json.dumps({"inputs": ["4\n", "10\n"], "outputs": ["8\n", "20\n"]})
+ROWS = [{"prompt": prompt, "input_output": TESTS} for prompt in PROMPTS]
+
+
+def test_planted_completions_have_the_formulas_advantages_by_the_real_services_verdicts(
+    code, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+):
+    tiny = code.tiny
+    monkeypatch.setattr(tiny, "TOKENS", [*tiny.TOKENS, "<think>\n"])
+    planted = [
+        ("accepted", [tiny.RIGHT, "<|end|>"]),
+        ("no_code", ["<think>\n", tiny.RIGHT, "a ", "it: ", "a ", "it: "]),  # cut off thinking, with a right draft
+        ("no_code", ["<think>\n", tiny.WRONG, "a ", "it: ", "a ", "it: "]),
+        ("wrong_answer", ["a ", "it: ", "a ", "it: ", "a ", tiny.WRONG]),
+        ("accepted", ["a ", "it: ", "a ", "it: ", "a ", tiny.RIGHT]),
+        ("no_code", ["<think>\n", tiny.RIGHT, "a ", "a ", "a ", "a "]),  # in a loop
+        ("no_code", ["a ", tiny.OPEN, "<|end|>"]),
+        ("no_code", ["a ", "it: ", "a ", "it: ", tiny.OPEN, "<|end|>"]),  # complete, at the limit
+    ]
+    ids = [[tiny.TOKENS.index(word) for word in words] for _, words in planted]
+
+    def reward(hear):
+        return code.grpo.make_reward(on_scores=hear, url=url)
+
+    run = make_run(code, tmp_path, reward=reward, rows=ROWS, truncation_rate=1.0, max_steps=2)
+    run.trainer._generate_single_turn = lambda prompts, *others: (ids * (len(prompts) // 8), None)
+    run.trainer.train()
+    answers, found = run.answers[0], run.advantages[0]
+    assert [answer.verdict for answer in answers] == [verdict for verdict, _ in planted] * 4
+    step = Step(8, 6, [1], window=1, rate=1.0, seed=1, generation=0, low=0.2, high=0.28, by_token=True)
+    assert found == pytest.approx(advantages(answers, step), abs=1e-6)
+    assert [place for place in range(8) if found[place] == 0] == [1, 2, 4]
+    assert found[0] > 0 > found[5] == found[3] == found[7]
+
+
+def test_rewards_come_from_the_real_service_in_one_request_a_generation(code, tmp_path: Path, url: str):
+    trainer = code.grpo.MicroCoderGRPOTrainer(
+        model=code.tiny.make_model(),
+        args=code.arguments.read_config(CONFIG, output_dir=str(tmp_path)),
+        reward=lambda hear: code.grpo.make_reward(on_scores=hear, url=url),
+        train_dataset=code.datasets.Dataset.from_list(ROWS),
+        processing_class=code.tiny.make_tokenizer(),
+    )
+    trainer.train()
     assert trainer.state.global_step == 4
     table = dict(zip(map(tuple, trainer._ids), trainer._scores, strict=True))
     broken, unfinished = code.tiny.TOKENS.index(code.tiny.BROKEN), code.tiny.TOKENS.index(code.tiny.OPEN)
@@ -335,52 +322,6 @@ def test_rewards_come_from_the_real_service_in_one_request_a_generation(code, tm
         if set(ids) <= {unfinished, *range(3), *range(7, 11)}:
             assert score.verdict == "no_code", "an answer that was cut off inside its code isn't wrong"
         assert score.reward == float(score.verdict == "accepted")
-
-
-def run_in_two_processes(folder: Path, mode: str) -> list[dict]:
-    """What each process printed."""
-    program = Path(__file__).parent / "trainer_programs" / "grpo_processes.py"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")]),
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    command = [*launcher, str(program), str(folder), mode]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    lines = [line for line in answer.stdout.splitlines() if line.startswith("RESULT ")]
-    assert lines, f"{answer.stdout[-2000:]}\n{answer.stderr[-4000:]}"
-    return json.loads(lines[-1].removeprefix("RESULT "))
-
-
-def test_two_processes_make_one_update_and_end_with_equal_parameters(code, tmp_path: Path):
-    results = run_in_two_processes(tmp_path, "train")
-    assert [result["rank"] for result in results] == [0, 1]
-    assert len({result["parameters"] for result in results}) == 1
-    for result in results:
-        assert result["samples"] == 16, "those of both"
-        assert result["distance"] < 1e-7 < 1e-3 < result["largest"]
-        assert (result["steps"], result["calls"], result["stopped"]) == (4, [16, 16], "")
-    # One group of 32, half of it in each process: the mean, the deviation and the draws are the whole group's.
-    told = results[0]["worth"]
-    assert told == results[1]["worth"]
-    answers = [Answer(one[0], i, 0, *one[1:4], temperature=0.7) for i, one in enumerate(told)]
-    step = Step(32, 6, [1], window=1, rate=0.5, seed=1, generation=0, low=0.2, high=0.28, by_token=True)
-    assert [one[4] for one in told] == pytest.approx(advantages(answers, step), abs=1e-6)
-    assert results[0]["temperatures"] == pytest.approx([0.7, 1.2])
-
-
-def test_when_the_service_is_out_for_one_of_two_processes_both_stop_with_a_checkpoint(code, tmp_path: Path):
-    results = run_in_two_processes(tmp_path, "outage")
-    for result in results:
-        assert (result["steps"], result["calls"]) == (2, [16, 16, 16]), "both ask again"
-        assert "processes [1] in 2 attempts" in result["stopped"]
-    assert len({result["parameters"] for result in results}) == 1
-    saved = type(code.tiny.make_model()).from_pretrained(tmp_path / "checkpoint-2", dtype=code.torch.float64)
-    found = hashlib.sha256(b"".join(one.detach().numpy().tobytes() for one in saved.parameters())).hexdigest()
-    assert found == results[0]["parameters"]
 
 
 def test_a_reward_function_that_keeps_its_scores_to_itself_is_an_error(code, tmp_path: Path):

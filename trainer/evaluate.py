@@ -80,7 +80,7 @@ def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem])
     import torch
 
     from trainer.runs import load_model
-    from trainer.sampling import sample
+    from trainer.sampling import sample, tell_progress
 
     model, tokenizer = load_model(options.model, options.seed)
     groups = sample(
@@ -92,6 +92,7 @@ def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem])
         limit=options.limits[-1],
         seed=options.seed,
         batch=options.batch,
+        tell=tell_progress,
     )
     # What a shorter limit would have left: the beginning of the very same generation, so that limits pair up.
     return {

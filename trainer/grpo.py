@@ -248,14 +248,19 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
         return inputs
 
     def _size_updates(self) -> None:
-        """Tell each part of a generation the size of the update that it belongs to, over all processes."""
+        """Tell each part of a generation the size of the update that it belongs to, over all processes, and its tokens.
+
+        Both make what is trained and logged the same however an update is split among parts and processes.
+        """
         normaliser, width = self.args.make_normaliser(), self.args.gradient_accumulation_steps
         for start in range(0, len(self._buffered_inputs), width):
             parts = self._buffered_inputs[start : start + width]
-            own = torch.stack([measure_size(_loss_mask(part), normaliser) for part in parts]).sum()
-            size = self.accelerator.gather(own).sum()
-            for part in parts:
+            masks = [_loss_mask(part) for part in parts]
+            own = torch.stack([torch.stack([measure_size(mask, normaliser), mask.sum()]) for mask in masks]).sum(dim=0)
+            size, tokens = self.accelerator.gather(own).view(-1, 2).sum(dim=0)
+            for part, mask in zip(parts, masks, strict=True):
                 part["loss_size"] = size
+                part["weight"] = mask.sum() * (len(parts) * self.accelerator.num_processes) / tokens.clamp(min=1)
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -299,27 +304,27 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
             compute_entropy=True,
         )
         old = inputs.get("old_per_token_logps")
+        counted, training = _loss_mask(inputs), self.model.training
         # Processes average their gradients, so each takes its share of the sum times their number.
-        size = inputs["loss_size"] / self.accelerator.num_processes if self.model.training else None
+        size = inputs["loss_size"] / self.accelerator.num_processes if training else None
         mean: dict[str, Any] = {"normaliser": self.args.make_normaliser(), "size": size}
         found = clip_higher_loss(
-            new,
-            new.detach() if old is None else old,
-            inputs["advantages"],
-            _loss_mask(inputs),
-            clip=self.args.make_clip(),
-            **mean,
+            new, new.detach() if old is None else old, inputs["advantages"], counted, clip=self.args.make_clip(), **mean
         )
-        mode = "train" if self.model.training else "eval"
-        mean_entropy = (entropies * mask).sum() / mask.sum().clamp(min=1)
-        loss, tell = found.value, {"clip/low": found.clipped_low, "clip/high": found.clipped_high}
+        # What is logged is averaged over an update's parts and over processes: weighted by tokens, a mean over tokens.
+        weight = inputs["weight"] if training else 1.0
+        entropy = (entropies * counted).sum() / counted.sum().clamp(min=1)
+        tell = {"entropy": entropy, "clip/low": found.clipped_low, "clip/high": found.clipped_high}
+        tell = {name: value * weight for name, value in tell.items()}
+        loss = found.value
         if self.beta:
-            divergence = kl_term(new, inputs["ref_per_token_logps"], _loss_mask(inputs), **mean)
-            loss, tell = loss + self.beta * divergence, {**tell, "kl": float(divergence.detach())}
-        shares = torch.stack([mean_entropy, *(new.new_tensor(value) for value in tell.values())])
-        means = self.accelerator.gather(shares).view(-1, 1 + len(tell)).mean(dim=0).tolist()
-        for name, value in zip(("entropy", *tell), means, strict=True):
-            self._metrics[mode][name].append(value)
+            divergence = kl_term(new, inputs["ref_per_token_logps"], counted, **mean)
+            loss = loss + self.beta * divergence
+            tell["kl"] = divergence.detach() * (self.args.gradient_accumulation_steps if training else 1)
+        shares = torch.stack([new.new_tensor(float(value)) for value in tell.values()])
+        means = self.accelerator.gather(shares).view(-1, len(tell)).mean(dim=0).tolist()
+        for name, value in zip(tell, means, strict=True):
+            self._metrics["train" if training else "eval"][name].append(value)
         return loss
 
 

@@ -34,6 +34,8 @@ def replace_groups(batch: Batch, fresh: Batch, pairs: Sequence[tuple[int, int]],
         size: completions of a group.
         pad: the id that pads prompts and completions; masks and numbers are padded with 0.
     """
+    if not pairs:
+        return batch
     old = [group * size + place for group, _ in pairs for place in range(size)]
     new = [group * size + place for _, group in pairs for place in range(size)]
     found = {}

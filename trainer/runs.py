@@ -129,5 +129,6 @@ def make_trainer(
         options["peft_config"] = LoraConfig(task_type="CAUSAL_LM", **source.lora)
     rewards = {"url": url, **source.reward}
     options.setdefault("reward", lambda hear: make_reward(on_scores=hear, **rewards))
-    options.setdefault("train_dataset", Dataset.from_list(load_problems(source.problems, config.seed)))
+    if "train_dataset" not in options:
+        options["train_dataset"] = Dataset.from_list(load_problems(source.problems, config.seed))
     return MicroCoderGRPOTrainer(model=network, args=config, processing_class=tokenizer, **options)

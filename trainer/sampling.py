@@ -1,6 +1,7 @@
 """Completions of a model outside of training: for tests on held-out problems and for sweeps. Needs torch."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ def sample(
     limit: int,
     seed: int,
     batch: int = 256,
+    tell: Callable[[int, int], object] = lambda done, whole: None,
 ) -> list[list[Completion]]:
     """`count` completions of each prompt, from the whole distribution (no top-p, no top-k).
 
@@ -34,6 +36,7 @@ def sample(
         limit: tokens of a completion at most.
         seed: the same seed and batch give the same completions; the random state outside isn't touched.
         batch: completions at a time.
+        tell: called after each batch with the number of completions that are done, and of all.
     """
     texts = [_read(tokenizer, prompt) for prompt in prompts for _ in range(count)]
     ends = model.generation_config.eos_token_id
@@ -65,6 +68,7 @@ def sample(
             cut = [_until_end(row, ends) for row in rows]
             words = tokenizer.batch_decode(cut, skip_special_tokens=True)
             found.extend(Completion(ids, text) for ids, text in zip(cut, words, strict=True))
+            tell(len(found), len(texts))
     model.train(was_training)
     return [found[start : start + count] for start in range(0, len(found), count)]
 
@@ -89,6 +93,11 @@ def judge(
         score.require()
     right = iter(score.accepted for score in scores)
     return [[next(right) for _ in group] for group in groups]
+
+
+def tell_progress(done: int, whole: int) -> None:
+    """A line on stderr: sampling can take hours on a CPU."""
+    print(f"{done} of {whole} completions sampled.", file=sys.stderr, flush=True)
 
 
 def _read(tokenizer: Any, prompt: Any) -> str:

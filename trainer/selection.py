@@ -62,7 +62,7 @@ def measure_rates(
     reward: dict[str, Any],
 ) -> list[float]:
     """The share of right answers of each problem, sampled as the training samples."""
-    from trainer.sampling import judge, sample
+    from trainer.sampling import judge, sample, tell_progress
 
     groups = sample(
         model,
@@ -73,6 +73,7 @@ def measure_rates(
         limit=config.max_completion_length,
         seed=config.seed,
         batch=32,
+        tell=tell_progress,
     )
     right = judge(groups, rows, url, reward)
     return [sum(group) / count for group in right]
