@@ -57,7 +57,7 @@ def strengthen(boxes: LocalJudging, tmp_path: Path) -> Callable[..., Strengthen]
     """A function that makes a stage, on the test's own journal."""
 
     def make(judging: Judging = boxes, **params) -> Strengthen:
-        settings = StrengthenParams(**{"act": "strengthen", "weak_until": 0.99, **params})
+        settings = StrengthenParams(**{"act": "strengthen", "weak_until": 0.99, "inputs": 50, **params})
         return Strengthen(settings, 3, lambda: judging, 2, tmp_path / "journal.jsonl", threading.Event())
 
     return make
@@ -273,7 +273,7 @@ def test_assertions_with_tuples_sets_and_floats_are_strengthened(strengthen, box
     ])  # fmt: skip
     problem = make_problem(suite=suite, references=(right,))
     assert passes(boxes, problem, wrong)
-    [kept] = run(strengthen(), problem)
+    [kept] = run(strengthen(inputs=150), problem)
     added = kept.suite.tests[2:]
     assert added and all(one.kind is TestKind.ASSERTION for one in added)
     assert passes(boxes, kept, right) and not passes(boxes, kept, wrong)
