@@ -103,6 +103,55 @@ def test_grpo_keeps_a_reference_and_its_divergence_begins_at_zero(code, tmp_path
     assert not code.torch.equal(part["ref_per_token_logps"], part["old_per_token_logps"])
 
 
+def test_with_lora_the_adapter_alone_moves_and_the_reference_is_the_model_below_it(code, tmp_path: Path):
+    torch, base = code.torch, tmp_path / "base"
+    code.tiny.make_model().save_pretrained(base)
+    code.tiny.make_tokenizer().save_pretrained(base)
+    parts: list[dict] = []
+
+    def reward(hear):
+        async def planted(completions: list[str], **columns: Any) -> list[float | None]:
+            return report(
+                [code.samples.judge(text) for text in completions], columns["log_extra"], columns["log_metric"], hear
+            )
+
+        return planted
+
+    trainer = code.runs.make_trainer(
+        code.runs.RunSource(str(base), "", lora={"r": 4, "lora_alpha": 8}),
+        code.arguments.read_config(CONFIG, algorithm="grpo", beta=0.05, output_dir=str(tmp_path)),
+        "http://service.test",
+        reward=reward,
+        train_dataset=code.datasets.Dataset.from_list([{"prompt": prompt} for prompt in PROMPTS]),
+    )
+    original = trainer._compute_loss
+    trainer._compute_loss = lambda model, inputs: (parts.append(inputs), original(model, inputs))[1]
+    before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
+    trainer.train()
+    after = dict(trainer.model.named_parameters())
+    moved = {name for name, parameter in after.items() if not torch.equal(parameter, before[name])}
+    assert moved
+    assert moved <= {name for name in after if "lora_" in name} == {n for n, p in after.items() if p.requires_grad}
+
+    assert trainer.ref_model is None, "it is the same model without its adapter"
+    divergences = logged(trainer, "kl")
+    assert divergences[0] == pytest.approx(0, abs=1e-9)
+    assert min(divergences[1:]) > 1e-6
+    part, plain = parts[-1], type(code.tiny.make_model()).from_pretrained(base)
+    ids, mask = (torch.cat([part[f"prompt_{one}"], part[f"completion_{one}"]], dim=1) for one in ("ids", "mask"))
+    trainer._temperatures = part["temperatures"]
+    with torch.no_grad():
+        expected, _, _ = trainer._get_per_token_logps_and_entropies(plain, ids, mask, part["completion_ids"].size(1))
+    assert torch.allclose(part["ref_per_token_logps"], expected, rtol=0, atol=1e-6)
+    assert not torch.allclose(part["old_per_token_logps"], expected, rtol=0, atol=1e-4)
+
+    trainer.save_model(str(tmp_path / "model"))
+    assert (tmp_path / "model" / "adapter_model.safetensors").exists()
+    again, _ = code.runs.load_model(str(tmp_path / "model"), 1)
+    with torch.no_grad():
+        assert torch.allclose(again(ids).logits, trainer.model(ids).logits, rtol=0, atol=1e-5)
+
+
 def test_the_divergence_is_that_of_the_formula_and_pulls_back(code):
     torch = code.torch
     new = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
@@ -181,6 +230,7 @@ def test_a_replaced_group_is_whole_and_padded_on_its_side(code):
     assert found["completion_ids"].tolist() == [[1, 2, 9], [3, 9, 9], [2, 2, 2], [2, 9, 9]]
     assert found["completion_mask"].tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [1, 0, 0]]
     assert found["advantages"].tolist() == [1.0, -1.0, 2.0, -2.0]
+    assert code.resampling.replace_groups(batch, fresh, [], 2, pad=9) is batch, "no group of the fresh ones was useful"
 
 
 def test_rows_to_try_are_the_same_again_and_others_for_other_attempts(code):
@@ -203,8 +253,12 @@ def test_samples_end_at_their_end_token_and_come_again_with_their_seed(code):
         assert 1 not in one.ids[:-1]
         assert len(one.ids) == 6 or one.ids[-1] == 1
         assert one.text == tokenizer.decode(one.ids, skip_special_tokens=True)
-    again = code.sampling.sample(model, tokenizer, PROMPTS, count=8, temperature=1.0, limit=6, seed=1, batch=10)
+    told: list[tuple[int, int]] = []
+    again = code.sampling.sample(
+        model, tokenizer, PROMPTS, count=8, temperature=1.0, limit=6, seed=1, batch=10, tell=lambda *n: told.append(n)
+    )
     assert again == groups
+    assert told == [(10, 32), (20, 32), (30, 32), (32, 32)]
 
 
 def test_the_toys_words_are_whole_tokens(code):
