@@ -1,7 +1,6 @@
 """Ways to have programs judged: in boxes here, or by a service. Called from several threads, a problem at a time."""
 
 import hashlib
-import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from microcoder_client import Suite as WireSuite
 from microcoder_client import TestResult as WireResult
 
 from curation.problem import Problem
+from evaluator.crew import Crew
 from evaluator.model import Policy, Program, Submission, Verdict
 from evaluator.suites import write_suite
 
@@ -87,14 +87,7 @@ class LocalJudging:
         Raises:
             SandboxUnavailable: there can be no boxes here.
         """
-        self._sandbox = sandbox
-        self._workers = workers
-        self._stopped = threading.Event()
-        self._pools: list[Pool] = []
-        self._free: queue.SimpleQueue[tuple[Judge, Judge] | None] = queue.SimpleQueue()
-        self._free.put(self._open())
-        for _ in range(workers - 1):
-            self._free.put(None)
+        self._crew = Crew(sandbox, workers, _make_judges)
 
     def judge(self, problem: Problem, orders: Sequence[Order]) -> list[Outcome]:
         """One after the other."""
@@ -106,30 +99,15 @@ class LocalJudging:
 
     def stop(self) -> None:
         """The judges look between tests."""
-        self._stopped.set()
+        self._crew.stopped.set()
 
     def close(self) -> None:
-        """Destroy the boxes, unless a program still runs in one: boxes end with this process."""
-        if self._free.qsize() < self._workers:
-            return
-        for pool in self._pools:
-            pool.close()
-
-    def _open(self) -> "tuple[Judge, Judge]":
-        from evaluator.judge import Judge  # boxes are for Linux; a service can be asked from anywhere
-        from evaluator.sandbox.pool import open_pool
-
-        pool = open_pool(self._sandbox, spare=False)
-        self._pools.append(pool)
-        return Judge(pool), Judge(pool, series=False)
+        """Destroy the boxes in which nothing runs."""
+        self._crew.close()
 
     def _judge_all(self, problem: Problem, orders: Sequence[Order]) -> "list[Judgement]":
-        judges = self._free.get()
-        try:
-            judges = judges or self._open()
+        with self._crew.borrow() as judges:
             return [self._judge(judges[order.run % 2], problem, order) for order in orders]
-        finally:
-            self._free.put(judges)
 
     def _judge(self, judge: "Judge", problem: Problem, order: Order) -> "Judgement":
         submission = Submission(
@@ -140,7 +118,13 @@ class LocalJudging:
             fail_fast=order.fail_fast,
             keep_outputs=True,
         )
-        return judge.judge(submission, problem.suite, cancelled=self._stopped.is_set)
+        return judge.judge(submission, problem.suite, cancelled=self._crew.stopped.is_set)
+
+
+def _make_judges(pool: "Pool") -> "tuple[Judge, Judge]":
+    from evaluator.judge import Judge  # as late as the boxes
+
+    return Judge(pool), Judge(pool, series=False)
 
 
 def _read_judgement(judgement: "Judgement") -> Outcome:

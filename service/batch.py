@@ -6,7 +6,6 @@ before it is judged and written first. The shape of a line is in `docs/commands.
 """
 
 import json
-import queue
 import re
 import threading
 import uuid
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 import microcoder_client
 from pydantic import ValidationError
 
+from evaluator.crew import Crew
 from evaluator.errors import InvalidSubmission
 from evaluator.model import Submission, TestKind, Verdict
 from evaluator.suspicions import describe
@@ -210,49 +210,33 @@ class LocalJudging:
         Raises:
             SandboxUnavailable: there can be no boxes here.
         """
-        self._sandbox = sandbox
-        self._workers = workers
-        self._stopped = threading.Event()
+        self._crew = Crew(sandbox, workers, _make_judge)
         self._suites = SuiteCache(None, CACHE_BYTES)
-        self._pools: list[Pool] = []
-        self._free: queue.SimpleQueue[Judge | None] = queue.SimpleQueue()
-        self._free.put(self._open())
-        for _ in range(workers - 1):
-            self._free.put(None)
 
     def judge(self, items: list[Item]) -> list[dict[str, Any]]:
         """One after the other."""
-        judge = self._free.get()
-        try:
-            judge = judge or self._open()
+        with self._crew.borrow() as judge:
             return [self._judge(judge, item) for item in items]
-        finally:
-            self._free.put(judge)
 
     def stop(self) -> None:
-        """The judge looks between tests."""
-        self._stopped.set()
+        """The judges look between tests."""
+        self._crew.stopped.set()
 
     def close(self) -> None:
-        """Destroy the boxes, unless a program still runs in one: boxes end with this process."""
-        if self._free.qsize() < self._workers:
-            return
-        for pool in self._pools:
-            pool.close()
-
-    def _open(self) -> "Judge":
-        from evaluator.judge import Judge  # boxes are for Linux; a service can be asked from anywhere
-        from evaluator.sandbox.pool import open_pool
-
-        pool = open_pool(self._sandbox, spare=False)
-        self._pools.append(pool)
-        return Judge(pool)
+        """Destroy the boxes in which nothing runs."""
+        self._crew.close()
 
     def _judge(self, judge: "Judge", item: Item) -> dict[str, Any]:
         suite = self._suites.get(item.submission.suite_id, item.suite)
-        judgement = judge.judge(item.submission, suite, cancelled=self._stopped.is_set, progress=lambda: None)
+        judgement = judge.judge(item.submission, suite, cancelled=self._crew.stopped.is_set, progress=lambda: None)
         document: dict[str, Any] = plain(judgement)
         return document | {"suspicion": describe(judgement.suspicions)}
+
+
+def _make_judge(pool: "Pool") -> "Judge":
+    from evaluator.judge import Judge  # as late as the boxes
+
+    return Judge(pool)
 
 
 class RemoteJudging:

@@ -45,7 +45,7 @@ EVALUATOR = (
     ("evaluator.sandbox.leftovers", "evaluator.sandbox.confined"),
     ("evaluator.sandbox.docker", "evaluator.sandbox.dial_in"),
     ("evaluator.sandbox.pool",),
-    ("evaluator.session",),
+    ("evaluator.crew", "evaluator.session"),
     ("evaluator.checker_box",),
     ("evaluator.hard_coding",),
     ("evaluator.source_signs", "evaluator.run_signs", "evaluator.rules"),
