@@ -115,7 +115,14 @@ def test_stretches_follow_each_other_with_their_own_prompts(code, url: str, smal
 
 def test_a_comparison_trains_every_variant_with_every_seed(code, url: str, small, tmp_path: Path, monkeypatch, capsys):
     """In this process: a pool's processes would import everything again."""
-    monkeypatch.setattr(code.ablate, "run_together", lambda tasks, processes, hear: [task() for task in tasks])
+
+    def run_here(tasks, processes, hear):
+        found = [task() for task in tasks]
+        for result in found:
+            hear(result)
+        return found
+
+    monkeypatch.setattr(code.ablate, "run_together", run_here)
     monkeypatch.setattr(code.course, "make_model", functools.partial(code.course.make_model, **TINY))
     variants = (
         code.aspects.Variant("first"),
@@ -127,12 +134,20 @@ def test_a_comparison_trains_every_variant_with_every_seed(code, url: str, small
     monkeypatch.setitem(code.ablate.ASPECTS, "mask", variants)
     arguments = ["mask", "--seeds", "1", "--generations", "1", "--warm-up", "1", "--url", url, "--out", str(tmp_path)]
     assert code.ablate.main(arguments) == 0
-    runs = json.loads((tmp_path / "mask.json").read_text())["runs"]
-    assert [(run["label"], run["seed"]) for run in runs] == [("first", 1), ("short", 1), ("easy", 1)]
+    said = capsys.readouterr().out
+    runs = [json.loads(line)["result"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert len(runs) == 3
     assert {len(run["curves"]["accuracy"]) for run in runs} == {1}
     for name in ("mask.png", "mask-curves.png"):
         assert (tmp_path / name).stat().st_size > 5000
-    assert "| short − first, paired |" in capsys.readouterr().out
+    assert "| short − first, paired |" in said
+    assert "3 trainings" in said
+    with (tmp_path / "runs.jsonl").open("a") as file:
+        file.write('{"key": "cut off')
+    assert code.ablate.main([*arguments[:-4], "--url", "http://127.0.0.1:1", "--out", str(tmp_path)]) == 0
+    again = capsys.readouterr().out
+    assert "0 trainings" in again, "what is there isn't trained again"
+    assert again.partition("0 trainings")[0].strip() in said
 
 
 def test_sabotage_deals_the_same_verdicts_to_other_completions(code, url: str):

@@ -23,6 +23,8 @@ def test_the_interval_of_a_mean_is_students():
     assert (middle, low, high) == pytest.approx((3.5, 3.5 - half, 3.5 + half))
     assert mean_interval([2.0])[0] == 2.0
     assert all(math.isnan(end) for end in mean_interval([2.0])[1:])
+    assert mean_interval([*values, math.nan]) == pytest.approx((3.5, 3.5 - half, 3.5 + half))
+    assert all(math.isnan(end) for end in mean_interval([math.nan, math.nan]))
 
 
 def test_a_bootstrap_encloses_the_mean_and_shrinks_with_more_problems():

@@ -5,6 +5,7 @@ exists; it ranks nothing.
 """
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -48,7 +49,9 @@ def add_options(parser: argparse.ArgumentParser, *, seeds: int, generations: int
     )
     add_warm_up(parser)
     parser.add_argument("--processes", type=int, default=2, help="runs at a time: 2")
-    parser.add_argument("--out", type=Path, help="folder for tables, pictures, and every run's figures and curves")
+    parser.add_argument(
+        "--out", type=Path, default=Path("toy"), help="folder for tables, pictures and trainings; those there stay: toy"
+    )
     parser.add_argument("--url", help="of the service that judges; default: MICROCODER_URL, else one is started here")
 
 
@@ -65,47 +68,92 @@ def run_comparisons(
         limits: of the held-out tests, in tokens.
     """
     start = time.monotonic()
-    distinct = {variant.key: variant for variants in comparisons.values() for variant in variants}
+    distinct: dict[str, Variant] = {}
+    for variant in (variant for variants in comparisons.values() for variant in variants):
+        distinct.setdefault(variant.key, variant)
+    plans = [(variant, seed) for variant in distinct.values() for seed in range(1, options.seeds + 1)]
+    book = RunBook(options.out / "runs.jsonl", [options.generations, options.warm_up, options.until, *limits])
+    missing = [plan for plan in plans if book.find(*plan) is None]
     try:
-        with service_at(options.url) as url, tempfile.TemporaryDirectory(prefix="microcoder-base-") as folder:
-            runs = _train(list(distinct.values()), options, limits, url, folder)
+        if missing:
+            with service_at(options.url) as url, tempfile.TemporaryDirectory(prefix="microcoder-base-") as folder:
+                _train(missing, options, limits, url, folder, book)
     except NoService as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped: nothing was written.", file=sys.stderr)
+        print(f"Stopped. What was trained is in {book.path}; the same command goes on.", file=sys.stderr)
         return 130
     for name, variants in comparisons.items():
-        results = [{**run, "label": variant.label} for variant in variants for run in runs[variant.key]]
+        results = [
+            {**(book.find(variant, seed) or {}), "label": variant.label}
+            for variant in variants
+            for seed in range(1, options.seeds + 1)
+        ]
         table = write_table(summarise(results), compare(results), name)
         print(f"{table}\n")
-        if options.out:
-            _write(name, results, table, options.out)
-    print(f"{sum(map(len, runs.values()))} trainings, {time.monotonic() - start:.0f} s.")
+        _write(name, results, table, options.out)
+    print(f"{len(missing)} trainings, {time.monotonic() - start:.0f} s. Pictures are in {options.out}.")
     return 0
 
 
+class RunBook:
+    """Results of trainings, a line each, written as they come: a comparison that was stopped goes on where it was."""
+
+    def __init__(self, path: Path, settings: list[Any]) -> None:
+        """Read what is there. `settings`: what results of the same variant and seed may differ by."""
+        self.path = path
+        self._settings = settings
+        self._known: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                with contextlib.suppress(json.JSONDecodeError):  # a last line that was cut off
+                    entry = json.loads(line)
+                    self._known[entry["key"]] = entry["result"]
+
+    def find(self, variant: Variant, seed: int) -> dict[str, Any] | None:
+        """The result of a training; None: it has none yet."""
+        return self._known.get(self._name(variant, seed))
+
+    def add(self, variant: Variant, seed: int, result: dict[str, Any]) -> None:
+        """Write a result down."""
+        key = self._name(variant, seed)
+        self._known[key] = result
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": key, "result": result}) + "\n")
+
+    def _name(self, variant: Variant, seed: int) -> str:
+        return json.dumps([variant.key, seed, *self._settings])
+
+
 def _train(
-    variants: list[Variant], options: argparse.Namespace, limits: tuple[int, ...], url: str, folder: str
-) -> dict[str, list[dict[str, Any]]]:
-    """Every variant with every seed, a variant after the other; by its key."""
+    plans: list[tuple[Variant, int]],
+    options: argparse.Namespace,
+    limits: tuple[int, ...],
+    url: str,
+    folder: str,
+    book: RunBook,
+) -> None:
+    """Every variant with its seed, in order."""
     from trainer.toy.course import Course, prepare_base, take_course
 
     # One warm-up for all: seeds differ in prompts and samples, variants in nothing else.
     prepare = partial(prepare_base, f"{folder}/1", 1, options.warm_up, until=options.until, url=url)
     base = run_together([prepare], 1, lambda _: None)[0]
-    plans = [(variant, seed) for variant in variants for seed in range(1, options.seeds + 1)]
-    tasks, names = [], iter(f"{variant.label}, seed {seed}" for variant, seed in plans)
+    tasks, waiting = [], iter(plans)
     for variant, seed in plans:
         parts = variant.options.get("steps_per_generation", 4)
         changes = {"max_steps": parts * options.generations, **variant.options}
         course = Course(base, url, variant.algorithm, seed, changes, limits=limits, **variant.rest)
         tasks.append(partial(take_course, course))
-    found = run_together(tasks, options.processes, lambda result: _say(next(names), result))
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for result, (variant, _) in zip(found, plans, strict=True):
-        runs.setdefault(variant.key, []).append(result)
-    return runs
+
+    def keep(result: dict[str, Any]) -> None:
+        variant, seed = next(waiting)
+        book.add(variant, seed, result)
+        _say(f"{variant.label}, seed {seed}", result)
+
+    run_together(tasks, options.processes, keep)
 
 
 def _say(name: str, result: dict[str, Any]) -> None:
@@ -116,8 +164,6 @@ def _say(name: str, result: dict[str, Any]) -> None:
 def _write(name: str, results: list[dict[str, Any]], table: str, folder: Path) -> None:
     from trainer.curves import draw_intervals, draw_panels, smooth
 
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps({"runs": results}, indent=1) + "\n", "utf-8")
     (folder / f"{name}.md").write_text(table + "\n", "utf-8")
     means = summarise(results)
     measures = [key for key in next(iter(means.values())) if key != "entropy"]

@@ -15,7 +15,13 @@ Interval = tuple[float, float, float]
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """The mean of independent runs, and Student's interval. One run alone has none: NaN."""
+    """The mean of independent runs, and Student's interval; NaN for one run alone.
+
+    Runs without a value, NaN, don't count.
+    """
+    values = [value for value in values if not math.isnan(value)]
+    if not values:
+        return math.nan, math.nan, math.nan
     middle, freedom = statistics.fmean(values), len(values) - 1
     if freedom < 1:
         return middle, math.nan, math.nan

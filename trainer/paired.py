@@ -3,6 +3,7 @@
 A result is what `trainer.toy.course.take_course` returns, with the `label` of its variant.
 """
 
+import math
 from typing import Any
 
 from trainer.intervals import Interval, mean_interval
@@ -75,4 +76,6 @@ def write_table(means: Table, differences: Table, x: str) -> str:
 
 def _write(interval: Interval) -> str:
     middle, low, high = interval
+    if math.isnan(middle):
+        return "–"
     return f"{middle:.3g} [{low:.3g}, {high:.3g}]"
