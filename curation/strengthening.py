@@ -123,7 +123,7 @@ def describe(found: Weakness) -> dict[str, Any]:
         return {**note, "unable": found.unable}
     survived = found.mutants - found.killed
     if found.inputs >= LEAST_INPUTS:
-        note |= {"told_apart": found.told_apart, "probably_equivalent": survived - found.told_apart}
+        note |= {"told_apart": found.told_apart, "probably_equivalent": survived - found.passing}
     if found.wrong_passing:
         note |= {"wrong_passing": found.wrong_passing, "wrong_killed": found.wrong_killed}
     if found.score is not None:
