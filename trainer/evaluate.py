@@ -82,11 +82,15 @@ def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem])
     from trainer.runs import load_model
     from trainer.sampling import sample, tell_progress
 
-    model, tokenizer = load_model(options.model, options.seed)
-    groups = sample(
-        model.to("cuda" if torch.cuda.is_available() else "cpu"),
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Most processors take longer for the half precision that weights are saved in.
+    model, tokenizer = load_model(options.model, options.seed, dtype="auto" if device == "cuda" else "float32")
+    # Prompts of like lengths side by side: a batch is padded to its longest one.
+    order = sorted(range(len(problems)), key=lambda place: len(str(problems[place].messages())))
+    found = sample(
+        model.to(device),
         tokenizer,
-        [problem.messages() for problem in problems],
+        [problems[place].messages() for place in order],
         count=options.n,
         temperature=options.temperature,
         limit=options.limits[-1],
@@ -94,6 +98,7 @@ def _generate(options: argparse.Namespace, problems: Sequence[BenchmarkProblem])
         batch=options.batch,
         tell=tell_progress,
     )
+    groups = [group for _, group in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
     # What a shorter limit would have left: the beginning of the very same generation, so that limits pair up.
     return {
         limit: [
