@@ -176,9 +176,16 @@ def test_variants_are_told_by_label_and_in_pairs():
     differences = paired.compare(results)
     assert list(differences) == ["1"]
     assert differences["1"]["solved at 44"] == pytest.approx((0.1, 0.1, 0.1)), "seeds differ, pairs don't"
-    text = paired.write_table(means, differences, "ρ")
-    assert "| 1 − 0, paired |" in text
-    assert "0.725 [" in text
+    apart = [make_result(seed, 1.0, 0.5 + 0.01 * seed + 0.02 * (seed % 2)) for seed in range(6)]
+    results = [*results[:6], *({**one, "label": "other"} for one in apart)]
+    header, _, first, second = paired.write_table(paired.summarise(results), paired.compare(results), "ρ").splitlines()
+    places = [name.strip() for name in header.split("|")]
+    cells = {name: cell.strip() for name, cell in zip(places, second.split("|"), strict=True)}
+    assert "| 0.525 ± 0.02 |" in first
+    assert cells["ρ"] == "other"
+    assert cells["masked of eligible"] == "1 (**+1 ± 0**)", "every pair differs by as much"
+    assert cells["diversity, last"] == "0.5", "the very same"
+    assert cells["solved at 44"] == "0.535 (+0.01 ± 0.011)", "an interval that holds 0"
 
 
 def test_every_aspect_has_variants_that_differ_from_the_first():

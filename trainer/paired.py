@@ -64,18 +64,31 @@ def compare(results: list[dict[str, Any]]) -> Table:
 
 
 def write_table(means: Table, differences: Table, x: str) -> str:
-    """Markdown: the means by variant, then the paired differences to the first. `x`: what variants differ in."""
+    """Markdown: means by variant, the first with its interval, the others with their paired difference to the first.
+
+    ± is half of the 95 % interval. Differences whose interval excludes 0 are bold; where all seeds gave the
+    very same figure there is none. `x`: what variants differ in.
+    """
     base, names = next(iter(means)), list(next(iter(means.values())))
     lines = [f"| {x} | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
-    lines += [f"| {label} | {' | '.join(map(_write, row.values()))} |" for label, row in means.items()]
-    lines += [
-        f"| {label} − {base}, paired | {' | '.join(map(_write, row.values()))} |" for label, row in differences.items()
-    ]
+    for label, row in means.items():
+        apart = differences.get(label, {})
+        cells = [
+            _write(row[name]) if label == base else f"{row[name][0]:.3g}{_write_difference(apart[name])}"
+            for name in names
+        ]
+        lines.append(f"| {label} | {' | '.join(cell.replace('nan', '–') for cell in cells)} |")
     return "\n".join(lines)
 
 
 def _write(interval: Interval) -> str:
     middle, low, high = interval
-    if math.isnan(middle):
-        return "–"
-    return f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    return f"{middle:.3g}" if math.isnan(low) else f"{middle:.3g} ± {(high - low) / 2:.2g}"
+
+
+def _write_difference(interval: Interval) -> str:
+    middle, low, high = interval
+    if math.isnan(middle) or low == high == 0:
+        return ""
+    told = f"{middle:+.3g}" if math.isnan(low) else f"{middle:+.2g} ± {(high - low) / 2:.2g}"
+    return f" (**{told}**)" if low * high > 0 else f" ({told})"
