@@ -7,16 +7,14 @@ Tests are only added, so that what a suite rejects it rejects afterwards, too; a
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from curation.fan import fan_out
+from curation.examination import JudgingStage
 from curation.journal import Journal, make_key
 from curation.judging import Judging
 from curation.problem import Problem, make_suite
-from curation.stage import Stage
 from curation.weaknesses import (
     LEAST_INPUTS,
     Examination,
@@ -27,11 +25,10 @@ from curation.weaknesses import (
 )
 
 
-class Strengthen(Stage):
+class Strengthen(JudgingStage[StrengthenParams]):
     """See the module."""
 
     name = "strengthen"
-    keeps_dropped = True
 
     def __init__(
         self,
@@ -42,19 +39,14 @@ class Strengthen(Stage):
         journal: Path,
         interrupt: threading.Event,
     ) -> None:
-        """Draw by this seed; what is found is looked for in the journal and added to it."""
-        super().__init__()
-        self._params = params
+        """Draw by this seed; the rest is as in every stage that judges."""
+        super().__init__(params, open_judging, workers, journal, interrupt)
         self._seed = seed
-        self._open_judging = open_judging
-        self._workers = workers
-        self._path = journal
-        self._interrupt = interrupt
 
     @property
     def params(self) -> dict[str, Any]:
         """The settings, and the seed."""
-        return {**self._params.model_dump(mode="json"), "seed": self._seed}
+        return {**super().params, "seed": self._seed}
 
     def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Several at a time, in their order.
@@ -62,18 +54,11 @@ class Strengthen(Stage):
         Raises:
             Interrupted: the build is to end.
         """
-        judging = self._open_judging()
-        workers = min(self._workers, judging.most)
-        with closing(Journal(self._path)) as journal:
-
-            def examine(problem: Problem) -> Weakness:
-                return self._examine(judging, journal, problem)
-
-            for problem, found in fan_out(problems, examine, workers, self._interrupt, judging.stop):
-                yield from self._act(problem, found)
+        for problem, found in self.examine_all(problems, self._examine):
+            yield from self._act(problem, found)
 
     def _examine(self, judging: Judging, journal: Journal, problem: Problem) -> Weakness:
-        """Find out, or remember. In any thread."""
+        """Find out, or remember."""
         key = self._key(problem)
         if (known := journal.find(key)) is not None:
             return read_weakness(known)

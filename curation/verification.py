@@ -7,21 +7,18 @@ corpus. Problems without a reference can't be verified; they are kept apart, who
 What is judged is written to a journal at once: a build that was interrupted doesn't judge it again.
 """
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, islice
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from curation.fan import fan_out
+from curation.examination import JudgingStage
 from curation.journal import Journal, make_key
 from curation.judging import Judging, Order, Outcome
 from curation.problem import Problem
-from curation.stage import Params, Stage
+from curation.stage import Params
 from evaluator.model import Verdict
 
 OURS = (Verdict.INTERNAL_ERROR, Verdict.CANCELLED)
@@ -53,58 +50,31 @@ class Finding:
         return any(one.verdict in OURS for runs in (*self.references, self.wrong) for one in runs)
 
 
-class Verify(Stage):
+class Verify(JudgingStage[VerifyParams]):
     """See the module."""
 
     name = "verify"
-    keeps_dropped = True
-
-    def __init__(
-        self,
-        params: VerifyParams,
-        open_judging: Callable[[], Judging],
-        workers: int,
-        journal: Path,
-        interrupt: threading.Event,
-    ) -> None:
-        """Judge `workers` problems at a time; findings are looked for in the journal and added to it."""
-        super().__init__()
-        self._params = params
-        self._open_judging = open_judging
-        self._workers = workers
-        self._path = journal
-        self._interrupt = interrupt
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The settings."""
-        return self._params.model_dump(mode="json")
 
     def work(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Several at a time, in their order.
 
         Raises:
-            Interrupted: `interrupt` was set.
+            Interrupted: the build is to end.
         """
-        judging = self._open_judging()
-        workers = min(self._workers, judging.most)
-        with closing(Journal(self._path)) as journal:
+        for problem, finding in self.examine_all(problems, self._examine):
+            if finding is None:
+                self.drop(problem, "no reference program")
+                continue
+            reason, detail = self._object_to(problem, finding)
+            if reason:
+                self.drop(problem, reason, detail)
+            else:
+                yield self._note(problem, finding)
 
-            def examine(problem: Problem) -> Finding | None:
-                return self._examine(judging, journal, problem) if problem.references else None
-
-            for problem, finding in fan_out(problems, examine, workers, self._interrupt, judging.stop):
-                if finding is None:
-                    self.drop(problem, "no reference program")
-                    continue
-                reason, detail = self._object_to(problem, finding)
-                if reason:
-                    self.drop(problem, reason, detail)
-                else:
-                    yield self._note(problem, finding)
-
-    def _examine(self, judging: Judging, journal: Journal, problem: Problem) -> Finding:
-        """Judge all programs, or remember how they were judged. In any thread."""
+    def _examine(self, judging: Judging, journal: Journal, problem: Problem) -> Finding | None:
+        """Judge all programs, or remember how they were judged. None: there is no reference."""
+        if not problem.references:
+            return None
         key = self._key(problem)
         known = journal.find(key)
         if known is not None:

@@ -1,16 +1,31 @@
 """Problems for tests of curation, written for these tests."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
+from curation.judging import LocalJudging
 from curation.problem import Identity, Problem, make_suite
 from curation.stage import Stage
+from evaluator.errors import SandboxUnavailable
 from evaluator.model import TestCase, TestKind
+from tests.requirements_helper import require
 
 STATEMENT = (
     "You are given the heights of the towers along a street, from west to east. A tower can be seen from the west if "
     "every tower before it is lower. Print how many towers can be seen from the west."
 )
+
+
+@contextmanager
+def open_boxes() -> Iterator[LocalJudging]:
+    """Two boxes of this machine, for a module's tests."""
+    try:
+        judging = LocalJudging("bubblewrap", 2)
+    except SandboxUnavailable as error:
+        require("bubblewrap", str(error))
+    with closing(judging):
+        yield judging
 
 
 def make_problem(name: str = "towers", **fields: Any) -> Problem:

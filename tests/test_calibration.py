@@ -37,11 +37,9 @@ from curation.regression import (
     wilson_interval,
 )
 from curation.rubric import DIMENSIONS, read_prediction, weigh, write_question
-from evaluator.errors import SandboxUnavailable
 from evaluator.livecodebench.documents import UnreadableFile
-from tests.curation_helper import leetcode, make_problem, run, stdin
+from tests.curation_helper import leetcode, make_problem, open_boxes, run, stdin
 from tests.endpoint_helper import Model
-from tests.requirements_helper import require
 
 HOLDS = {"model": "a-model", "budget": "1000 tokens", "evaluator": "a judge"}
 
@@ -181,12 +179,8 @@ def test_counts_of_several_files_are_of_the_problems_that_all_have(tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[LocalJudging]:
-    try:
-        judging = LocalJudging("bubblewrap", 2)
-    except SandboxUnavailable as error:
-        require("bubblewrap", str(error))
-    yield judging
-    judging.close()
+    with open_boxes() as judging:
+        yield judging
 
 
 @pytest.fixture(autouse=True)

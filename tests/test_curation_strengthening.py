@@ -20,10 +20,8 @@ from curation.tallies import count_all
 from curation.variations import Changes, Words, find_counts, iterate_variations
 from curation.verification import Verify, VerifyParams
 from curation.weaknesses import StrengthenParams, Weakness, choose_tests, is_steady
-from evaluator.errors import SandboxUnavailable
 from evaluator.model import TestCase, TestKind, Verdict
-from tests.curation_helper import call, make_problem, run, stdin
-from tests.requirements_helper import require
+from tests.curation_helper import call, make_problem, open_boxes, run, stdin
 from tests.served_helper import Served
 
 SIZE = "def size(n):\n    if n > 10:\n        return 'many'\n    return 'few'\n"
@@ -44,12 +42,8 @@ def assertion(code: str) -> TestCase:
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[LocalJudging]:
     """Boxes for all tests here."""
-    try:
-        judging = LocalJudging("bubblewrap", 2)
-    except SandboxUnavailable as error:
-        require("bubblewrap", str(error))
-    yield judging
-    judging.close()
+    with open_boxes() as judging:
+        yield judging
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ from curation.journal import Journal
 from curation.judging import Judging, LocalJudging, Order, Outcome, RemoteJudging
 from curation.problem import Problem, make_suite
 from curation.verification import Verify, VerifyParams, judge_runs
-from evaluator.errors import SandboxUnavailable
 from evaluator.model import Verdict
-from tests.curation_helper import call, ids, make_problem, run, stdin
-from tests.requirements_helper import require
+from tests.curation_helper import call, ids, make_problem, open_boxes, run, stdin
 from tests.served_helper import Served
 
 FLAKY = "import os\nprint(2 * int(input()) if os.urandom(1)[0] < 128 else 0)"
@@ -27,12 +25,8 @@ SLOW = "import time\nwhile time.process_time() < 0.8: pass\nprint(2 * int(input(
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[LocalJudging]:
     """Boxes for all tests here."""
-    try:
-        judging = LocalJudging("bubblewrap", 2)
-    except SandboxUnavailable as error:
-        require("bubblewrap", str(error))
-    yield judging
-    judging.close()
+    with open_boxes() as judging:
+        yield judging
 
 
 @pytest.fixture
