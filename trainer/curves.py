@@ -88,4 +88,4 @@ def _save(figure: Any, path: Path, title: str) -> None:
     pyplot.close(figure)
     if path.suffix == ".png":  # a third of the size
         with Image.open(path) as image:
-            image.convert("RGB").quantize(64).save(path, optimize=True)
+            image.convert("RGB").quantize(256).save(path, optimize=True)
