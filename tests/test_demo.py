@@ -3,6 +3,7 @@
 That learning shows is the demonstration's own claim: `python -m trainer.demo --seeds 3`, minutes long.
 """
 
+import asyncio
 import functools
 import importlib.util
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from microcoder_client.rewards.scoring import close_shared
 
 from tests.requirements_helper import require
 from tests.served_helper import Served
@@ -152,16 +154,19 @@ def test_a_comparison_trains_every_variant_with_every_seed(code, url: str, small
 
 
 def test_sabotage_deals_the_same_verdicts_to_other_completions(code, url: str):
-    import asyncio
-
     right, wrong = (f"\n```python\ndef f(x): return (1*x+{digit})%10\n```" for digit in (1, 2))
     columns = {"fn_name": ["f"] * 32, "inputs": [["0", "5"]] * 32, "outputs": [["1", "6"]] * 32}
     heard: list = []
     shuffled = code.course._shuffle(heard.append, code.course.Course("", url, "microcoder", 1, shuffled=True))
     told: dict = {}
-    rewards = asyncio.run(
-        shuffled([right] * 8 + [wrong] * 24, log_extra=told.__setitem__, log_metric=told.__setitem__, **columns)
-    )
+
+    async def reward() -> list:
+        hooks = {"log_extra": told.__setitem__, "log_metric": told.__setitem__}
+        found = await shuffled([right] * 8 + [wrong] * 24, **hooks, **columns)
+        await close_shared()
+        return found
+
+    rewards = asyncio.run(reward())
     assert sum(rewards) == 8
     assert rewards != [1.0] * 8 + [0.0] * 24
     assert [score.reward for score in heard[0]] == rewards

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from microcoder_client.rewards import scoring
 from microcoder_client.rewards.scoring import Score
 
 from tests.grpo_oracle_helper import Step, advantages, is_masked
@@ -293,6 +294,9 @@ def test_planted_completions_have_the_formulas_advantages_by_the_real_services_v
     run = make_run(code, tmp_path, reward=reward, rows=ROWS, truncation_rate=1.0, max_steps=2)
     run.trainer._generate_single_turn = lambda prompts, *others: (ids * (len(prompts) // 8), None)
     run.trainer.train()
+    scorers = [scorer for scorer in scoring.SHARED.values() if isinstance(scorer, scoring.AsyncCodeScorer)]
+    assert scorers
+    assert not any(scorer._lines for scorer in scorers), "connections are closed when a training ends"
     answers, found = run.answers[0], run.advantages[0]
     assert [answer.verdict for answer in answers] == [verdict for verdict, _ in planted] * 4
     step = Step(8, 6, [1], window=1, rate=1.0, seed=1, generation=0, low=0.2, high=0.28, by_token=True)

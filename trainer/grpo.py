@@ -3,6 +3,7 @@
 TRL generates, batches, distributes, logs and saves. Advantages, mask, log-probabilities and loss are computed here.
 """
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from microcoder_client.rewards.scoring import Score
+from microcoder_client.rewards.scoring import Score, close_shared
 from microcoder_client.rewards.trl import make_reward
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
@@ -106,6 +107,15 @@ class MicroCoderGRPOTrainer(GRPOTrainer):
             shuffle=plain.shuffle,
             seed=plain.seed,
         )
+
+    def train(self, *arguments: Any, **options: Any) -> Any:
+        """TRL's; the connections to the service are closed when it ends, however it does."""
+        try:
+            return super().train(*arguments, **options)
+        finally:
+            loop = getattr(self, "async_loop", None)  # where TRL awaits rewards; it runs until the process ends
+            if loop is not None:
+                asyncio.run_coroutine_threadsafe(close_shared(), loop).result()
 
     def _hear(self, scores: list[Score]) -> None:
         self._scores = scores

@@ -319,3 +319,11 @@ def shared(kind: type[ScorerT], options: Mapping[str, Any] | None = None) -> Sco
         scorer = SHARED[mark]
     assert isinstance(scorer, kind)
     return scorer
+
+
+async def close_shared() -> None:
+    """Close what this process's shared scorers have open in this event loop; a later score connects again."""
+    with _sharing:
+        scorers = [scorer for scorer in SHARED.values() if isinstance(scorer, AsyncCodeScorer)]
+    for scorer in scorers:
+        await scorer.close()
