@@ -134,12 +134,9 @@ def examine(boxes: Judging, problem: Problem, params: StrengthenParams) -> Weakn
         return Weakness(unable="something couldn't be judged")
 
 
-# HumanEval
-
-
 @dataclass
-class Programs:
-    """Published programs that pass the base tests, and what became of them."""
+class Strengthened:
+    """Suites that were looked at."""
 
     problems: int = 0
     unable: dict[str, int] = field(default_factory=dict)
@@ -148,6 +145,15 @@ class Programs:
     mutants: int = 0
     killed: int = 0
     told_apart: int = 0
+
+
+# HumanEval
+
+
+@dataclass
+class Programs(Strengthened):
+    """Published programs that pass the base tests, and what became of them."""
+
     wrong: int = 0
     """Rejected by EvalPlus's tests for an answer or an error, as the label says."""
     alike: int = 0
@@ -241,15 +247,9 @@ def count_program(figures: Programs, problem: Problem, program: dict[str, Any], 
 
 
 @dataclass
-class Mutants:
+class Mutants(Strengthened):
     """Mutants that chose tests, and others that didn't."""
 
-    problems: int = 0
-    unable: dict[str, int] = field(default_factory=dict)
-    tests: int = 0
-    mutants: int = 0
-    killed: int = 0
-    told_apart: int = 0
     held_out: int = 0
     held_killed: int = 0
     held_killed_after: int = 0

@@ -15,6 +15,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,8 @@ class Calibrate(Stage):
         self._params = params
         self._seed = seed
         self._base = base
-        self._memory = memory
-        self._open_judging = open_judging
         self._interrupt = interrupt
+        self._open_grading = partial(Grading, params, seed, base, memory, open_judging, interrupt)
         self._digests = [digest_file(base / file.path) for file in params.attempts]
         if params.learn_from is not None:
             self._digests.append(digest_source(params.learn_from, base))
@@ -79,7 +79,7 @@ class Calibrate(Stage):
                 self.mark("not calibrated: no attempts to learn from")
                 yield problem
             return
-        grading = Grading(params, self._seed, self._base, self._memory, self._open_judging, self._interrupt)
+        grading = self._open_grading()
         scales = Scales(params, self._seed)
         with Shelf("CREATE TABLE waiting (n INTEGER PRIMARY KEY, known TEXT, data BLOB)") as shelf:
             try:
